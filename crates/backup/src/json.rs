@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use zenobe_store::hexadecimal;
 
 use crate::error::{BackupError, Result};
 
 /// A line with the kind, the version and the SHA-256 of the rest, and then the document.
 pub fn seal(kind: &str, version: u32, document: &Value) -> Vec<u8> {
     let text = format!("{document:#}\n");
-    let digest = hex(&Sha256::digest(text.as_bytes()));
+    let digest = hexadecimal::encode(&Sha256::digest(text.as_bytes()));
     format!("zenobe-{kind} {version} sha256 {digest}\n{text}").into_bytes()
 }
 
@@ -30,7 +31,7 @@ pub fn unseal(kind: &str, version: u32, object: &str, bytes: &[u8]) -> Result<Va
         let problem = format!("it has version {found}; this program reads version {version}");
         return Err(damaged(&problem));
     }
-    if digest != hex(&Sha256::digest(rest)) {
+    if digest != hexadecimal::encode(&Sha256::digest(rest)) {
         return Err(damaged("its SHA-256 is another than it says; it was cut off or altered"));
     }
     serde_json::from_slice(rest).map_err(|error| damaged(&error.to_string()))
@@ -63,35 +64,16 @@ impl<'a> Members<'a> {
     }
 
     pub fn bytes<const N: usize>(&self, name: &str) -> Result<[u8; N]> {
-        let bytes = self.value[name].as_str().and_then(unhex);
+        let bytes = self.value[name].as_str().and_then(hexadecimal::decode);
         bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| self.missing(name))
     }
 
     pub fn key(&self, name: &str) -> Result<Vec<u8>> {
-        self.value[name].as_str().and_then(unhex).ok_or_else(|| self.missing(name))
+        self.value[name].as_str().and_then(hexadecimal::decode).ok_or_else(|| self.missing(name))
     }
 
     pub fn list(&self, name: &str) -> Result<Vec<Members<'a>>> {
         let list = self.value[name].as_array().ok_or_else(|| self.missing(name))?;
         Ok(list.iter().map(|value| Members { object: self.object, value }).collect())
     }
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-    }
-    text
-}
-
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
-    let pairs = digits.chunks(2).map(|pair| match pair {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    });
-    pairs.collect()
 }

@@ -12,6 +12,7 @@
 pub mod conformance;
 pub mod copying;
 pub mod failing;
+pub mod hexadecimal;
 pub mod layer;
 pub mod memory;
 pub mod recent;

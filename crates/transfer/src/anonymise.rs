@@ -6,7 +6,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use zenobe_value::{AttributeValue, Attributes, EncodedValue, Number};
+use zenobe_value::{AttributeValue, Attributes, EncodedValue, Number, hexadecimal};
 
 /// What to replace, and how.
 #[derive(Debug, Clone, Default)]
@@ -124,7 +124,7 @@ impl Rules {
         }
         let digest = self.digest(&AttributeValue::S(text.to_owned()));
         match action {
-            Action::Hash => hexadecimal(&digest[..16]),
+            Action::Hash => hexadecimal::encode(&digest[..16]),
             Action::Mask { kept } => {
                 let hidden = text.chars().count().saturating_sub(kept);
                 let character = |(at, shown)| if at < hidden { '*' } else { shown };
@@ -194,7 +194,7 @@ fn fake(kind: Kind, digest: &[u8; 32]) -> String {
         Kind::Company => format!("{last} & {}", one_of(&LAST_NAMES, 3)),
         Kind::Word => one_of(&WORDS, 0).to_owned(),
         Kind::Uuid => {
-            let hex = hexadecimal(&digest[..16]);
+            let hex = hexadecimal::encode(&digest[..16]);
             let (variant, rest) = ("8", &hex[17..20]);
             format!(
                 "{}-{}-4{}-{variant}{rest}-{}",
@@ -211,10 +211,6 @@ fn fake(kind: Kind, digest: &[u8; 32]) -> String {
 fn pick(digest: &[u8; 32], part: usize) -> u64 {
     let (parts, _) = digest.as_chunks();
     u64::from_be_bytes(parts[part % parts.len()])
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 const FIRST_NAMES: [&str; 16] = [

@@ -14,6 +14,7 @@
 mod attribute_type;
 mod attribute_value;
 mod decode_error;
+pub mod hexadecimal;
 mod item_bytes;
 pub mod key_bytes;
 pub mod limits;

@@ -2,7 +2,7 @@
 //! has gone elsewhere. They are short texts, a word and its value on each line.
 
 use super::Amount;
-use crate::{Error, Key, Reader, Result, Store, Value};
+use crate::{Error, Key, Reader, Result, Store, Value, hexadecimal};
 
 const COPY_KEY: &[u8] = b"\0zenobe/copy";
 const SEAL_KEY: &[u8] = b"\0zenobe/seal";
@@ -77,7 +77,7 @@ impl CopyNote {
     pub(super) fn encode(&self) -> Value {
         let state = match &self.state {
             CopyState::Copying { verified, done: Amount { rows, bytes } } => {
-                format!("verified {}\ndone {rows} {bytes}", hexadecimal(verified))
+                format!("verified {}\ndone {rows} {bytes}", hexadecimal::encode(verified))
             }
             CopyState::Complete => "complete".to_owned(),
         };
@@ -94,7 +94,7 @@ impl CopyNote {
             let state = match lines.next()? {
                 "complete" => CopyState::Complete,
                 other => {
-                    let verified = bytes(other.strip_prefix("verified ")?)?;
+                    let verified = hexadecimal::decode(other.strip_prefix("verified ")?)?.into();
                     let (rows, bytes) = lines.next()?.strip_prefix("done ")?.split_once(' ')?;
                     let done = Amount { rows: rows.parse().ok()?, bytes: bytes.parse().ok()? };
                     CopyState::Copying { verified, done }
@@ -154,16 +154,6 @@ fn unknown(what: &str) -> Error {
 /// Names may hold any characters, and must not end their line.
 fn line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes(text: &str) -> Option<Key> {
-    let digits = text.as_bytes().chunks(2);
-    let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
-    digits.map(byte).collect::<Option<Vec<u8>>>().map(Key::from)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use md5::{Digest, Md5};
 use object_store::ObjectStoreExt;
+use zenobe_value::hexadecimal;
 
 use super::{Bucket, ObjectError, path};
 
@@ -37,7 +38,7 @@ impl Bucket {
         let etag = self.put(key, bytes).await?;
         let stored = Stored { md5, etag };
         let etag = stored.etag.as_deref().map(|etag| etag.trim_matches('"'));
-        if etag == Some(&hexadecimal(&md5)) {
+        if etag == Some(&hexadecimal::encode(&md5)) {
             return Ok(stored);
         }
         // Only some entity tags are checksums: directories have none, and encryption by KMS changes them.
@@ -110,10 +111,6 @@ fn is_like_md5(etag: &str) -> bool {
     etag.len() == 32 && etag.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +121,7 @@ mod tests {
         let directory = TemporaryDirectory::new("stored");
         let bucket = Bucket::in_directory(directory.path(), "bucket").unwrap();
         let stored = bucket.put_checked("a/b", Bytes::from_static(b"abc")).await.unwrap();
-        assert_eq!(hexadecimal(&stored.md5), "900150983cd24fb0d6963f7d28e17f72");
+        assert_eq!(hexadecimal::encode(&stored.md5), "900150983cd24fb0d6963f7d28e17f72");
         assert_eq!(std::fs::read(directory.path().join("a/b")).unwrap(), b"abc");
         bucket.delete("a/b").await.unwrap();
         bucket.delete("a/b").await.unwrap();

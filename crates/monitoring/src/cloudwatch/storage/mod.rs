@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zenobe_engine::Engine;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::schema::Namespace;
+use zenobe_value::hexadecimal;
 
 use super::metric::{Metric, Unit};
 use super::statistics::StatisticSet;
@@ -56,11 +57,10 @@ impl Storage {
     pub fn new(engine: Arc<Engine>, retention_days: u64) -> Storage {
         let uuid = engine.new_uuid();
         let mut node = NodeId::default();
-        let digits: Vec<u8> = uuid.bytes().filter(|byte| *byte != b'-').collect();
+        let bytes = hexadecimal::decode(&uuid.replace('-', "")).unwrap_or_default();
         // Half of the UUID's digits are enough to tell nodes apart.
-        for (byte, pair) in node.iter_mut().zip(digits.chunks(2)) {
-            let pair = str::from_utf8(pair).unwrap_or_default();
-            *byte = u8::from_str_radix(pair, 16).unwrap_or_default();
+        for (byte, given) in node.iter_mut().zip(bytes) {
+            *byte = given;
         }
         Storage {
             engine,
