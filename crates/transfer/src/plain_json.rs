@@ -32,7 +32,8 @@ pub(crate) fn append_json(out: &mut Vec<u8>, value: ValueRef<'_>) {
     }
 }
 
-fn append_array<T>(
+/// An array of JSON, which is also a list of Ion.
+pub(crate) fn append_array<T>(
     out: &mut Vec<u8>,
     members: impl Iterator<Item = T>,
     mut append: impl FnMut(&mut Vec<u8>, T),

@@ -4,6 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zenobe_value::{ItemRef, MapRef, SetRef, ValueRef, ValueView};
 
+use crate::plain_json::append_array;
+
 /// Appends the line of a full export.
 pub fn write_item(out: &mut Vec<u8>, item: ItemRef<'_>) {
     out.extend_from_slice(b"$ion_1_0 {Item:");
@@ -63,7 +65,7 @@ fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
             write_set(out, "NS", members.into_iter(), write_decimal);
         }
         ValueView::Bs(set) => write_set(out, "BS", SetRef::iter(&set), write_blob),
-        ValueView::L(list) => write_list(out, list.iter(), write_value),
+        ValueView::L(list) => append_array(out, list.iter(), write_value),
         ValueView::M(map) => write_structure(out, map),
     }
 }
@@ -75,22 +77,7 @@ fn write_set<T>(
     write: impl FnMut(&mut Vec<u8>, T),
 ) {
     out.extend_from_slice(format!("$dynamodb_{set}::").as_bytes());
-    write_list(out, members, write);
-}
-
-fn write_list<T>(
-    out: &mut Vec<u8>,
-    members: impl Iterator<Item = T>,
-    mut write: impl FnMut(&mut Vec<u8>, T),
-) {
-    out.push(b'[');
-    for (position, member) in members.enumerate() {
-        if position > 0 {
-            out.push(b',');
-        }
-        write(out, member);
-    }
-    out.push(b']');
+    append_array(out, members, write);
 }
 
 fn write_blob(out: &mut Vec<u8>, bytes: &[u8]) {
