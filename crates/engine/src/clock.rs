@@ -1,7 +1,6 @@
 //! Injected time: tests can drive everything that depends on it (expiry, daily budgets, labels).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use time::{OffsetDateTime, PrimitiveDateTime};
 
@@ -36,8 +35,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now_ms(&self) -> u64 {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+        zenobe_store::system_time_ms()
     }
 }
 

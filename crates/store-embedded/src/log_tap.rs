@@ -9,11 +9,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use zenobe_store::shipping::{FollowError, LogGroup};
-use zenobe_store::{Result, Stamp};
+use zenobe_store::{Result, Stamp, system_time_ms};
 
 use crate::inner::Inner;
 use crate::{EmbeddedStore, commit};
@@ -113,8 +112,7 @@ impl LogTap {
 
 /// The time as a stamp.
 fn now() -> Stamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Stamp::first_of_ms(now.as_millis() as u64)
+    Stamp::first_of_ms(system_time_ms())
 }
 
 impl EmbeddedStore {

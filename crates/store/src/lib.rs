@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -415,6 +415,12 @@ pub fn decode_counter(value: Option<&[u8]>) -> Result<i64> {
             detail: format!("a counter of {} bytes, expected 8", bytes.len()),
         }),
     }
+}
+
+/// Milliseconds since the Unix epoch, by the machine's clock.
+pub fn system_time_ms() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The counter under `key`.

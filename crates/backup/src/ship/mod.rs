@@ -15,11 +15,11 @@ mod status;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use zenobe_store::Stamp;
 use zenobe_store::shipping::{FollowError, LogGroup};
+use zenobe_store::{Stamp, system_time_ms};
 
 use crate::error::{BackupError, Result};
 use crate::head::Head;
@@ -190,7 +190,7 @@ impl<S: ShippedStore> Shipper<S> {
         // Also finds out whether the object store can be used at all.
         let earlier = snapshot::earlier(&self.repository, database).await?;
         let follower = self.source.follow(earlier.newest)?;
-        let generation = new_id(now_ms());
+        let generation = new_id(system_time_ms());
         self.status.begin_generation(&generation);
         tracing::info!(to = self.repository.place(), generation, "shipping the log");
         let follower = &*follower;
@@ -324,7 +324,7 @@ impl<S: ShippedStore> Shipper<S> {
         generation: &str,
         database: u64,
     ) -> Result<()> {
-        let id = new_id(now_ms());
+        let id = new_id(system_time_ms());
         let begin = Instant::now();
         let earlier = snapshot::begin(&self.repository, &id, database).await?;
         let checkpoint = self.source.checkpoint(&id).await?;
@@ -357,7 +357,7 @@ impl<S: ShippedStore> Shipper<S> {
     }
 
     async fn prune(&self) {
-        let now_ms = now_ms();
+        let now_ms = system_time_ms();
         let since_ms = now_ms.saturating_sub(self.options.retention.as_millis() as u64);
         match prune(&self.repository, Keep::ShippedSince(since_ms), now_ms).await {
             Ok(pruned) => tracing::debug!(?pruned, "old parts of the shipped log are removed"),
@@ -381,10 +381,6 @@ impl Shipped {
     fn is_head_due(&self) -> bool {
         self.stored_at.is_none_or(|stored_at| stored_at.elapsed() >= HEAD_INTERVAL)
     }
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 impl From<zenobe_store::Error> for BackupError {

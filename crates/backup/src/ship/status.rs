@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use zenobe_store::Stamp;
 use zenobe_store::shipping::FollowError;
+use zenobe_store::{Stamp, system_time_ms};
 
 use crate::error::BackupError;
 use crate::snapshot::FileProgress;
@@ -56,7 +56,7 @@ impl ShippingStatus {
         let shown =
             ShippingState { place: place.to_owned(), is_running: true, ..ShippingState::default() };
         let state = Mutex::new(State { shown, ..State::default() });
-        ShippingStatus { place: place.to_owned(), begun_at_ms: super::now_ms(), state }
+        ShippingStatus { place: place.to_owned(), begun_at_ms: system_time_ms(), state }
     }
 
     pub fn place(&self) -> &str {
@@ -68,7 +68,7 @@ impl ShippingStatus {
         let mut shown = state.shown.clone();
         shown.restorable_until_ms = state.restorable.map(Stamp::at_ms);
         let since_ms = shown.restorable_until_ms.unwrap_or(self.begun_at_ms);
-        shown.age_ms = super::now_ms().saturating_sub(since_ms);
+        shown.age_ms = system_time_ms().saturating_sub(since_ms);
         shown
     }
 

@@ -11,12 +11,11 @@ mod source;
 mod verifying;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use zenobe_backup::manifest::Manifest;
 use zenobe_backup::snapshot::{self, FileProgress, Subject};
 use zenobe_backup::{BackupError, Pace, Repository, new_id};
-use zenobe_store::Stamp;
+use zenobe_store::{Stamp, system_time_ms};
 use zenobe_store_embedded::EmbeddedStore;
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
@@ -126,10 +125,10 @@ async fn back_up(
     let mut progress = BackupProgress::default();
     observe(progress);
     let repository = Repository::open(to, object_store, true)?;
-    let (id, database) = (new_id(now_ms()), store.identity()?);
+    let (id, database) = (new_id(system_time_ms()), store.identity()?);
     let earlier = snapshot::begin(&repository, &id, database).await?;
     let copy = source::copy_files(store, &id).await?;
-    let at = Stamp::last_of_ms(now_ms());
+    let at = Stamp::last_of_ms(system_time_ms());
     progress.stage = BackupStage::Reading;
     let mut pace = Pace::gentle();
     let content = content::sum(&copy.path, &mut pace, &mut |rows, bytes| {
@@ -157,10 +156,6 @@ async fn back_up(
         "the database is backed up"
     );
     Ok(BackupSummary { id: manifest.id, at_ms: manifest.at.at_ms(), files, rows, ranges })
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 fn no_thread(error: &std::io::Error) -> BackupError {

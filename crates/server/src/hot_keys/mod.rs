@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxBuildHasher;
@@ -33,6 +33,7 @@ use zenobe_engine::schema::{IndexId, Namespace, TableId};
 use zenobe_engine::throughput::cause::Resource;
 use zenobe_engine::throughput::facts::RequestFacts;
 use zenobe_monitoring::striped::Striped;
+use zenobe_store::system_time_ms;
 
 use self::pending::{PartCount, Pending};
 use crate::observer::{ObservedRequest, RequestObserver};
@@ -62,7 +63,6 @@ pub struct HotKeys {
 
 impl Default for HotKeys {
     fn default() -> HotKeys {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         HotKeys {
             pending: Striped::default(),
             resources: RwLock::default(),
@@ -70,7 +70,7 @@ impl Default for HotKeys {
             uncounted: AtomicU64::new(0),
             full_minute: AtomicU64::new(0),
             started: Instant::now(),
-            started_at_ms: u64::try_from(since_epoch.as_millis()).unwrap_or_default(),
+            started_at_ms: system_time_ms(),
         }
     }
 }

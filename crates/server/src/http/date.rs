@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::HeaderValue;
+use zenobe_engine::clock::utc;
 
 thread_local! {
     /// The last header, and its second.
@@ -29,19 +30,13 @@ fn at(second: u64) -> HeaderValue {
 
 /// For example `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn imf_fixdate(second: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let day = DAYS[(second / 86_400 % 7) as usize];
-    // `2026-10-09T05:53:25.330`
-    let text = zenobe_engine::clock::iso8601(second.saturating_mul(1_000));
-    let (date, time) = text.split_once('T').unwrap_or_default();
-    let mut parts = date.splitn(3, '-');
-    let mut part = || parts.next().unwrap_or_default();
-    let (year, month, day_of_month) = (part(), part(), part());
-    let month = month.parse::<usize>().unwrap_or(1);
-    let (time, _) = time.split_once('.').unwrap_or_default();
-    format!("{day}, {day_of_month} {} {year} {time} GMT", MONTHS[month - 1])
+    let at = utc(second.saturating_mul(1_000));
+    // English names, of which HTTP takes the first three letters.
+    let (weekday, month) = (at.weekday().to_string(), at.month().to_string());
+    let (weekday, month) = (&weekday[..3], &month[..3]);
+    let (day, year) = (at.day(), at.year());
+    let (hour, minute, second) = at.time().as_hms();
+    format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
 #[cfg(test)]

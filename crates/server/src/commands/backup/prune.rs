@@ -1,11 +1,10 @@
 //! `zenobe backup prune`
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use clap::Args;
 use zenobe_backup::Repository;
 use zenobe_backup::prune::{Keep, prune};
 use zenobe_load::human_bytes;
+use zenobe_store::system_time_ms;
 
 use super::PlaceArguments;
 use crate::commands::{CommandError, print_line};
@@ -26,9 +25,8 @@ pub struct PruneArguments {
 pub async fn run(arguments: &PruneArguments) -> Result<(), CommandError> {
     let object_store = arguments.place.object_store();
     let repository = Repository::open(&arguments.place.location()?, Some(&object_store), false)?;
-    let now_ms =
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-    let pruned = prune(&repository, Keep::Backups(arguments.keep as usize), now_ms).await?;
+    let keep = Keep::Backups(arguments.keep as usize);
+    let pruned = prune(&repository, keep, system_time_ms()).await?;
     let mut line = format!(
         "removed {} backups, {} files with {}",
         pruned.snapshots,
