@@ -1,7 +1,9 @@
 //! What jobs on object stores have in common: when they try again, and how they fail.
 
 use zenobe_engine::error::Error;
-use zenobe_transfer::objects::ObjectError;
+use zenobe_transfer::objects::{ObjectError, ObjectStoreOptions};
+
+use crate::json::Writer;
 
 /// How often a job that can't reach its objects is tried again before it fails.
 const ATTEMPTS_MAX: u64 = 6;
@@ -28,6 +30,29 @@ impl From<ObjectError> for Stop {
     fn from(error: ObjectError) -> Stop {
         Stop::Objects(error)
     }
+}
+
+/// The object store of a job. Without one, the job waits. `job` is what the log calls it.
+pub(crate) fn object_store<'o>(
+    given: Option<&'o ObjectStoreOptions>,
+    job: &str,
+) -> Result<&'o ObjectStoreOptions, Error> {
+    given.ok_or_else(|| Error::Unavailable { detail: format!("{job} waits for --s3-endpoint") })
+}
+
+/// How a job fails whose stored request does not decode: the code and the message.
+pub(crate) const DAMAGED: (&str, &str) =
+    ("InternalServerError", "The stored request does not decode");
+
+pub(crate) fn damaged() -> Stop {
+    let (code, message) = DAMAGED;
+    Stop::Failed { code, message: message.to_owned() }
+}
+
+/// The members of a description that say why a job failed.
+pub(crate) fn write_failure(writer: &mut Writer, code: &str, message: &str) {
+    writer.name("FailureCode").string(code);
+    writer.name("FailureMessage").string(message);
 }
 
 /// What comes after a failure of the object store.

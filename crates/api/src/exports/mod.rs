@@ -13,6 +13,7 @@ use zenobe_transfer::manifest::Layout;
 use zenobe_value::{AttributeValue, Attributes};
 
 use crate::json::Writer;
+use crate::object_jobs::write_failure;
 
 pub(crate) use filter::{BoundFilter, Filter, FilterSpecification};
 pub(crate) use progress::ExportProgress;
@@ -134,8 +135,7 @@ pub(crate) fn write_export(writer: &mut Writer, row: &JobRow) {
             writer.name("ItemCount").integer(progress.items);
         }
         if let JobStatus::Failed { code, message } = &row.status {
-            writer.name("FailureCode").string(code);
-            writer.name("FailureMessage").string(message);
+            write_failure(writer, code, message);
         }
     });
 }

@@ -25,7 +25,7 @@ use super::{
     BoundFilter, EXPORT_VIEW, ExportParameters, ExportProgress, ExportView, KIND, SSE_ALGORITHM,
     SseAlgorithm, arn_of_table, billed_size_bytes, export_arn,
 };
-use crate::object_jobs::{Stop, Verdict, judge};
+use crate::object_jobs::{Stop, Verdict, damaged, judge, object_store};
 
 /// How many steps are rendered at the same time. It bounds the memory that they take, and the processors that they keep busy.
 const STEPS_PER_TURN: usize = 4;
@@ -48,10 +48,7 @@ impl JobHandler for Exporter {
 
     fn run<'a>(&'a self, engine: &'a Engine, job: &'a mut Job) -> BoxFuture<'a, Result<()>> {
         async move {
-            let Some(object_store) = &self.object_store else {
-                let detail = "an export waits for --s3-endpoint".to_owned();
-                return Err(Error::Unavailable { detail });
-            };
+            let object_store = object_store(self.object_store.as_ref(), "an export")?;
             let progress = ExportProgress::decode(&job.row().progress);
             let parameters = ExportParameters::decode(&job.row().parameters);
             let mut export = Export { engine, job, progress };
@@ -312,12 +309,5 @@ fn gone() -> Stop {
     Stop::Failed {
         code: "PointInTimeRecoveryUnavailable",
         message: "Point in time recovery was switched off while the table was exported".to_owned(),
-    }
-}
-
-fn damaged() -> Stop {
-    Stop::Failed {
-        code: "InternalServerError",
-        message: "The stored request does not decode".to_owned(),
     }
 }

@@ -21,7 +21,7 @@ use super::read::Reading;
 use super::{INPUT_COMPRESSION, ImportProgress, value_of};
 use crate::constraints::Enumeration;
 use crate::json::Writer;
-use crate::object_jobs::Stop;
+use crate::object_jobs::{DAMAGED, Stop, object_store, write_failure};
 
 /// The kind of these jobs, which is also part of their ARNs.
 pub(crate) const BULK_KIND: &str = "bulk-operation";
@@ -121,13 +121,10 @@ impl JobHandler for BulkPutter {
 
     fn run<'a>(&'a self, engine: &'a Engine, job: &'a mut Job) -> BoxFuture<'a, Result<()>> {
         async move {
-            let Some(object_store) = &self.object_store else {
-                let detail = "a bulk put waits for --s3-endpoint".to_owned();
-                return Err(Error::Unavailable { detail });
-            };
+            let object_store = object_store(self.object_store.as_ref(), "a bulk put")?;
             let progress = ImportProgress::decode(&job.row().progress);
             let Some(parameters) = BulkParameters::decode(&job.row().parameters) else {
-                let (code, message) = ("InternalServerError", "The stored request does not decode");
+                let (code, message) = DAMAGED;
                 let (progress, table) = (progress.encode(), FailedTable::Keep);
                 return job.fail(engine, code, message, progress, table).await;
             };
@@ -268,13 +265,9 @@ pub(crate) fn write_bulk_operation(writer: &mut Writer, row: &JobRow) {
         }
         writer.name("PerformanceTier").string(&parameters.tier);
         match &row.status {
-            JobStatus::Failed { code, message } => {
-                writer.name("FailureCode").string(code);
-                writer.name("FailureMessage").string(message);
-            }
+            JobStatus::Failed { code, message } => write_failure(writer, code, message),
             JobStatus::Cancelled => {
-                writer.name("FailureCode").string("Cancelled");
-                writer.name("FailureMessage").string("The operation was cancelled");
+                write_failure(writer, "Cancelled", "The operation was cancelled");
             }
             _ => {}
         }

@@ -16,6 +16,7 @@ use crate::constraints::Enumeration;
 use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::decode::{request, shape};
+use crate::object_jobs::write_failure;
 use crate::operations::create_table::{TableCreationParameters, creation_command};
 
 pub use bulk::BulkPutter;
@@ -236,8 +237,7 @@ pub(crate) fn write_import(writer: &mut Writer, row: &JobRow) {
             writer.name("ErrorCount").integer(progress.errors);
         }
         if let JobStatus::Failed { code, message } = &row.status {
-            writer.name("FailureCode").string(code);
-            writer.name("FailureMessage").string(message);
+            write_failure(writer, code, message);
         }
     });
 }

@@ -16,7 +16,7 @@ use super::loader::{Faults, Loader, OBJECTS_MAX, text_of};
 use super::read::Reading;
 use super::{ImportParameters, ImportProgress, KIND, import_arn};
 use crate::messages::transfer::ITEMS_FAILED;
-use crate::object_jobs::Stop;
+use crate::object_jobs::{Stop, damaged, object_store};
 
 /// Does the jobs of ImportTable.
 pub struct Importer {
@@ -36,10 +36,7 @@ impl JobHandler for Importer {
 
     fn run<'a>(&'a self, engine: &'a Engine, job: &'a mut Job) -> BoxFuture<'a, Result<()>> {
         async move {
-            let Some(object_store) = &self.object_store else {
-                let detail = "an import waits for --s3-endpoint".to_owned();
-                return Err(Error::Unavailable { detail });
-            };
+            let object_store = object_store(self.object_store.as_ref(), "an import")?;
             let row = job.row();
             let parameters = ImportParameters::decode(&row.parameters);
             let faults = Faults {
@@ -65,10 +62,6 @@ async fn run(
     object_store: &ObjectStoreOptions,
 ) -> Result<(), Stop> {
     let row = loader.job.row();
-    let damaged = || Stop::Failed {
-        code: "InternalServerError",
-        message: "The stored request does not decode".to_owned(),
-    };
     let parameters = parameters.ok_or_else(damaged)?;
     let name = TableName {
         namespace: Arc::new(row.namespace.clone()),
