@@ -5,7 +5,8 @@
 
 mod table_name;
 
-pub(crate) use table_name::{TableNameRule, is_name_character, table_name};
+pub(crate) use table_name::{TableNameRule, table_name};
+pub use table_name::{is_name_character, is_table_name};
 
 use crate::error::ApiError;
 use crate::messages::constraint::{self, Constraint};

@@ -57,6 +57,7 @@ use crate::messages::engine::{Subject, engine_error};
 use crate::partiql::plan::ReadPlan;
 
 pub use as_of::parse as parse_time;
+pub use constraints::{is_name_character, is_table_name};
 pub use error::{ApiError, CancellationEntry, Exception, ThrottlingEntry};
 pub use exports::Exporter;
 pub use imports::{BulkPutter, Importer};

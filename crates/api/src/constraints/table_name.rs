@@ -40,12 +40,10 @@ pub(crate) fn table_name(
     Ok(TableName { namespace: Arc::clone(namespace), name: name.to_owned() })
 }
 
-/// Whether a key of a map is a table's name, or an ARN, which is checked later.
-fn is_table_name(given: &str) -> bool {
-    let length = given.chars().count();
-    given.starts_with("arn:")
-        || (NAME_LENGTH_MIN..=NAME_LENGTH_MAX).contains(&length)
-            && given.chars().all(is_name_character)
+/// Whether a table may have this name.
+pub fn is_table_name(name: &str) -> bool {
+    (NAME_LENGTH_MIN..=NAME_LENGTH_MAX).contains(&name.chars().count())
+        && name.chars().all(is_name_character)
 }
 
 impl Violations {
@@ -72,7 +70,8 @@ impl Violations {
         mut names: impl Iterator<Item = &'n str>,
         print: impl FnOnce() -> String,
     ) {
-        if !names.all(is_table_name) {
+        // An ARN is checked later.
+        if !names.all(|name| name.starts_with("arn:") || is_table_name(name)) {
             let constraint = Constraint::MapKeys {
                 min: NAME_LENGTH_MIN,
                 max: NAME_LENGTH_MAX,
@@ -83,7 +82,8 @@ impl Violations {
     }
 }
 
-pub(crate) fn is_name_character(character: char) -> bool {
+/// Whether the names of tables and indexes may have this character.
+pub fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
 }
 

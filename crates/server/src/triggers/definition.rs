@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use zenobe_api::{is_name_character, is_table_name};
 
 use super::batcher::BatchLimits;
 use super::delivery::{Backoff, DeliveryRules};
@@ -272,15 +273,7 @@ impl fmt::Display for DeadLetterDestination {
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=NAME_LENGTH_MAX).contains(&name.len()) && name.bytes().all(is_in_names)
-}
-
-fn is_table_name(name: &str) -> bool {
-    (3..=255).contains(&name.len()) && name.bytes().all(is_in_names)
-}
-
-fn is_in_names(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
+    (1..=NAME_LENGTH_MAX).contains(&name.len()) && name.chars().all(is_name_character)
 }
 
 /// The given settings, taken one by one.
