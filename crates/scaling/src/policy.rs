@@ -86,12 +86,8 @@ impl Policy {
         name: &TargetName,
         namespace: &Namespace,
     ) -> String {
-        let (Namespace { account, region }, uuid) = (namespace, &target.uuid);
-        let (resource_id, policy) = (name.resource_id(), &self.name);
-        format!(
-            "arn:aws:autoscaling:{region}:{account}:scalingPolicy:{uuid}:resource/\
-             {SERVICE_NAMESPACE}/{resource_id}:policyName/{policy}"
-        )
+        let part = format!("policyName/{}", self.name);
+        target.arn_of_part("scalingPolicy", name, &part, namespace)
     }
 
     /// A policy that never removes capacity has no alarm for it.

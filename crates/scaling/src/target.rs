@@ -59,6 +59,21 @@ impl ScalableTarget {
         format!("{}{}", arn_start(namespace), self.id)
     }
 
+    /// The ARN of the target's policy, or of one of its scheduled actions.
+    pub(crate) fn arn_of_part(
+        &self,
+        kind: &str,
+        name: &TargetName,
+        part: &str,
+        Namespace { account, region }: &Namespace,
+    ) -> String {
+        let (uuid, resource_id) = (&self.uuid, name.resource_id());
+        format!(
+            "arn:aws:autoscaling:{region}:{account}:{kind}:{uuid}:resource/\
+             {SERVICE_NAMESPACE}/{resource_id}:{part}"
+        )
+    }
+
     pub(crate) fn describe(&self, name: &TargetName, namespace: &Namespace) -> Value {
         let account = &namespace.account;
         json!({

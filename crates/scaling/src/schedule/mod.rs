@@ -120,17 +120,14 @@ impl ScheduledAction {
         name: &TargetName,
         namespace: &Namespace,
     ) -> Value {
-        let (Namespace { account, region }, uuid) = (namespace, &target.uuid);
-        let (resource_id, action) = (name.resource_id(), &self.name);
+        let action = &self.name;
+        let part = format!("scheduledActionName/{action}");
         let mut described = json!({
             "ScheduledActionName": action,
-            "ScheduledActionARN": format!(
-                "arn:aws:autoscaling:{region}:{account}:scheduledAction:{uuid}:resource/\
-                 {SERVICE_NAMESPACE}/{resource_id}:scheduledActionName/{action}"
-            ),
+            "ScheduledActionARN": target.arn_of_part("scheduledAction", name, &part, namespace),
             "ServiceNamespace": SERVICE_NAMESPACE,
             "Schedule": self.schedule.text,
-            "ResourceId": resource_id,
+            "ResourceId": name.resource_id(),
             "ScalableDimension": name.dimension(),
             "ScalableTargetAction": {},
             "CreationTime": seconds(self.created_at_ms),
