@@ -72,21 +72,25 @@ impl Finding {
         series: &Series,
         base: &Series,
     ) -> Finding {
-        let ratio = series.rate_by(base);
-        Finding {
-            row,
-            what: what.into(),
-            target: format!("≥ {:.0} % of {of}", share * 100.0),
-            measured: format!(
-                "{:.0} % (range {:.0} to {:.0}; {} of {}/s)",
-                ratio.median * 100.0,
-                ratio.low * 100.0,
-                ratio.high * 100.0,
-                count(series.rate()),
-                count(base.rate())
-            ),
-            verdict: Verdict::of(ratio.median >= share),
-        }
+        let target = format!("≥ {:.0} % of {of}", share * 100.0);
+        let measured = measured_ratio(series, base, "%", |ratio| format!("{:.0}", ratio * 100.0));
+        let verdict = Verdict::of(series.rate_by(base).median >= share);
+        Finding { row, what: what.into(), target, measured, verdict }
+    }
+
+    /// The rate of `series` must be at least `factor` times that of `base`.
+    pub fn factor(
+        row: &'static str,
+        what: impl Into<String>,
+        factor: f64,
+        of: &str,
+        series: &Series,
+        base: &Series,
+    ) -> Finding {
+        let target = format!("≥ {factor} × {of}");
+        let measured = measured_ratio(series, base, "×", |ratio| format!("{ratio:.1}"));
+        let verdict = Verdict::of(series.rate_by(base).median >= factor);
+        Finding { row, what: what.into(), target, measured, verdict }
     }
 
     /// `value` must not be more than `limit`.
@@ -131,6 +135,24 @@ impl Finding {
             verdict: Verdict::Failed,
         }
     }
+}
+
+/// How the rate of `series` compares with that of `base`. `show` writes a ratio in `unit`.
+fn measured_ratio(
+    series: &Series,
+    base: &Series,
+    unit: &str,
+    show: impl Fn(f64) -> String,
+) -> String {
+    let ratio = series.rate_by(base);
+    format!(
+        "{} {unit} (range {} to {}; {} of {}/s)",
+        show(ratio.median),
+        show(ratio.low),
+        show(ratio.high),
+        count(series.rate()),
+        count(base.rate())
+    )
 }
 
 /// Figures in the document, below the table of targets.
@@ -216,5 +238,16 @@ mod tests {
             |rate| Finding::share("r", "w", 0.5, "b", &series(rate), &series(100.0)).verdict;
         assert_eq!(verdict(50.0), Verdict::Met);
         assert_eq!(verdict(49.9), Verdict::Missed);
+    }
+
+    #[test]
+    fn a_factor_is_met_from_its_target_on() {
+        let series = |rate| Series::of_rates(&[rate]);
+        let finding =
+            |rate| Finding::factor("r", "w", 2.0, "pgbench", &series(rate), &series(100.0));
+        assert_eq!(finding(200.0).verdict, Verdict::Met);
+        assert_eq!(finding(199.0).verdict, Verdict::Missed);
+        assert_eq!(finding(200.0).measured, "2.0 × (range 2.0 to 2.0; 200 of 100/s)");
+        assert_eq!(finding(200.0).target, "≥ 2 × pgbench");
     }
 }

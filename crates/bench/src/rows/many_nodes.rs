@@ -6,8 +6,8 @@ use std::time::Duration;
 use zenobe_load::{Plan, Workload};
 
 use crate::load::{self, lane};
-use crate::measure::{Lane, Sample, Series, interleave};
-use crate::outcome::{Chart, Finding, Outcome, Section, Verdict, count};
+use crate::measure::{Lane, Sample, interleave};
+use crate::outcome::{Chart, Finding, Outcome, Section, count};
 use crate::subjects::bare_client::BareClient;
 use crate::subjects::postgres::{Pgbench, Postgres};
 use crate::subjects::server::{Keeping, Server};
@@ -98,10 +98,10 @@ fn writes(context: &Context<'_>, postgres: &Postgres, nodes: &[Server; 2]) -> Re
     let series = interleave("many nodes, writes", effort.rounds, effort.duration, lanes)?;
     let what = format!("PutItem through one node on PostgreSQL, {WRITE_CONNECTIONS} connections");
     let against_pgbench =
-        factor("nodes-put", what, WRITE_FACTOR, "pgbench", &series[1], &series[0]);
+        Finding::factor("nodes-put", what, WRITE_FACTOR, "pgbench", &series[1], &series[0]);
     let what = "PutItem through two nodes, half of the connections each".to_owned();
     let against_one =
-        factor("nodes-two", what, TWO_NODES_FACTOR, "one node", &series[2], &series[1]);
+        Finding::factor("nodes-two", what, TWO_NODES_FACTOR, "one node", &series[2], &series[1]);
     let note = format!(
         "{WRITE_CONNECTIONS} connections, or half of them to each of two nodes that write to the same items. Every write is durable (`fsync` and `synchronous_commit` are on). \
          pgbench does one upsert of a row of about 400 bytes per transaction, prepared, with the number of clients that is fastest: {}. Clients, nodes and \
@@ -123,32 +123,6 @@ fn together(plans: &[Plan; 2], duration: Duration) -> Result<Sample> {
     });
     let (one, other) = (one?, other?);
     Ok(Sample { requests_per_second: one.requests_per_second + other.requests_per_second, ..one })
-}
-
-/// The rate of `series` must be at least `factor` times that of `base`.
-fn factor(
-    row: &'static str,
-    what: String,
-    factor: f64,
-    base_name: &str,
-    series: &Series,
-    base: &Series,
-) -> Finding {
-    let ratio = series.rate_by(base);
-    Finding {
-        row,
-        what,
-        target: format!("≥ {factor} × {base_name}"),
-        measured: format!(
-            "{:.1} × (range {:.1} to {:.1}; {} of {}/s)",
-            ratio.median,
-            ratio.low,
-            ratio.high,
-            count(series.rate()),
-            count(base.rate())
-        ),
-        verdict: Verdict::of(ratio.median >= factor),
-    }
 }
 
 /// The same requests on a small table and on a large one, of the same store.
@@ -178,19 +152,4 @@ fn growth(context: &Context<'_>, node: &Server) -> Result<Outcome> {
     );
     let sections = vec![Section::of_series("Many nodes: growth", &note, &series)];
     Ok(Outcome { findings, sections, charts: Vec::new() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_factor_is_met_from_its_target_on() {
-        let series = |rate| Series::of_rates(&[rate]);
-        let finding = |rate| factor("r", "w".into(), 2.0, "pgbench", &series(rate), &series(100.0));
-        assert_eq!(finding(200.0).verdict, Verdict::Met);
-        assert_eq!(finding(199.0).verdict, Verdict::Missed);
-        assert_eq!(finding(200.0).measured, "2.0 × (range 2.0 to 2.0; 200 of 100/s)");
-        assert_eq!(finding(200.0).target, "≥ 2 × pgbench");
-    }
 }
