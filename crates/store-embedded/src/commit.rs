@@ -95,7 +95,7 @@ use crate::write_ahead_log;
 
 pub(crate) use self::leader_lock::LeaderLock;
 pub(crate) use self::queue::Queue;
-use self::queue::{Answer, QueuedWrite, Task, WriteTicket};
+use self::queue::{AnswerReceiver, QueuedWrite, Task, WriteTicket};
 use self::sync_thread::SyncThread;
 
 /// A writer's commit that takes longer than this is slow: it has blocked everything else on its thread.
@@ -141,7 +141,7 @@ pub(crate) async fn write_in_pause(
     }
 }
 
-async fn commit_queued(store: &Inner, mut answer: Answer) -> Result<CommitOutcome> {
+async fn commit_queued(store: &Inner, mut answer: AnswerReceiver) -> Result<CommitOutcome> {
     let unattended = WakeOnDrop(store);
     // Other tasks on this thread queue their writes now, and one commit serves them all.
     yield_now().await;
@@ -169,7 +169,7 @@ impl Drop for WakeOnDrop<'_> {
 
 /// What became of a decision.
 enum Decided {
-    Queued(Answer),
+    Queued(AnswerReceiver),
     /// It changes nothing, and rests on nothing that could still be lost.
     Finished,
     /// Writes have been paused since the write was admitted. Nothing is queued.

@@ -39,7 +39,7 @@ pub(crate) fn damaged_tables(database: &Path) -> Vec<String> {
 }
 
 fn is_damaged(path: &Path) -> io::Result<bool> {
-    let Some(mut table) = Table::open(path)? else { return Ok(false) };
+    let Some(mut table) = SstFile::open(path)? else { return Ok(false) };
     let Some(metaindex) = table.read_block(table.metaindex)? else { return Ok(true) };
     let Some(blocks) = parse_metaindex(&metaindex) else { return Ok(true) };
     for block in blocks {
@@ -50,7 +50,7 @@ fn is_damaged(path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-struct Table {
+struct SstFile {
     file: File,
     /// Where the footer begins, and the blocks end.
     footer_offset: u64,
@@ -65,9 +65,9 @@ struct Block {
     size_bytes: u64,
 }
 
-impl Table {
+impl SstFile {
     /// `None` if its footer is not one of ours. RocksDB verifies footers before it interprets them.
-    fn open(path: &Path) -> io::Result<Option<Table>> {
+    fn open(path: &Path) -> io::Result<Option<SstFile>> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         let Some(footer_offset) = length.checked_sub(FOOTER_BYTES as u64) else { return Ok(None) };
@@ -80,7 +80,7 @@ impl Table {
             && footer.ends_with(&MAGIC_NUMBER);
         let size_bytes = u64::from(u32::from_le_bytes([s0, s1, s2, s3]));
         let offset = footer_offset.checked_sub(size_bytes + TRAILER_BYTES).filter(|_| is_ours);
-        Ok(offset.map(|offset| Table {
+        Ok(offset.map(|offset| SstFile {
             file,
             footer_offset,
             base_checksum: u32::from_le_bytes([c0, c1, c2, c3]),
@@ -144,7 +144,7 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Table, damaged_tables, parse_metaindex};
+    use super::{SstFile, damaged_tables, parse_metaindex};
     use crate::options::{Options, entries_options, rocksdb_options};
     use rocksdb::{ColumnFamilyDescriptor, DB};
     use std::fs;
@@ -174,7 +174,7 @@ mod tests {
             .filter(|name| name.ends_with(".sst"));
         let (name, None) = (&*names.next().unwrap(), names.next()) else { panic!("one table") };
         let path = directory.path().join(name);
-        let mut table = Table::open(&path).unwrap().unwrap();
+        let mut table = SstFile::open(&path).unwrap().unwrap();
         let metaindex = table.read_block(table.metaindex).unwrap().unwrap();
         let blocks = parse_metaindex(&metaindex).unwrap();
         assert!(blocks.len() >= 4, "filter, index, properties and deleted ranges: {blocks:?}");

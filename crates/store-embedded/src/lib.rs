@@ -70,7 +70,7 @@ pub use crate::handover::{ChangeTapGuard, PausedWrites};
 pub use crate::log_tap::LogFollower;
 pub use crate::options::{Durability, Options};
 pub use crate::prefix_extractor::PrefixExtractor;
-pub use crate::replay::Replay;
+pub use crate::replay::RestoringDirectory;
 
 pub struct EmbeddedStore {
     inner: Arc<Inner>,

@@ -12,20 +12,20 @@ use crate::rocks_database::RocksDatabase;
 use crate::write_ahead_log::{self, AcceptDamage};
 
 /// A data directory that is being restored.
-pub struct Replay {
+pub struct RestoringDirectory {
     database: RocksDatabase,
 }
 
-impl Replay {
+impl RestoringDirectory {
     /// Opens a directory whose files are all there. It may carry the mark of an unfinished restore.
     ///
     /// # Errors
     /// Like those of opening a store.
-    pub fn open(directory: &Path, options: &Options) -> Result<Replay> {
+    pub fn open(directory: &Path, options: &Options) -> Result<RestoringDirectory> {
         let directory = Arc::new(Directory::open_unfinished(directory)?);
         let options = Options { is_served: false, ..options.clone() };
         let database = RocksDatabase::open(directory, &options, AcceptDamage::No)?;
-        Ok(Replay { database })
+        Ok(RestoringDirectory { database })
     }
 
     /// The number of the last entry that the copy holds.

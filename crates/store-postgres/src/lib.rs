@@ -160,8 +160,8 @@ impl Reader for PostgresStore {
 impl Store for PostgresStore {
     fn snapshot(&self) -> Arc<dyn Reader> {
         let refused = self.check_open().err();
-        let snapshot = view::Snapshot::new(Arc::clone(&self.pool), self.view_age_max, refused);
-        Arc::new(Kept { snapshot, _runtime: Arc::clone(&self.runtime) })
+        let snapshot = view::ViewSnapshot::new(Arc::clone(&self.pool), self.view_age_max, refused);
+        Arc::new(OwnedSnapshot { snapshot, _runtime: Arc::clone(&self.runtime) })
     }
 
     fn write<'a>(
@@ -242,12 +242,12 @@ impl Store for PostgresStore {
 }
 
 /// A snapshot that keeps its connections alive, so that it may outlive its store.
-struct Kept {
-    snapshot: view::Snapshot,
+struct OwnedSnapshot {
+    snapshot: view::ViewSnapshot,
     _runtime: Arc<OwnedRuntime>,
 }
 
-impl Reader for Kept {
+impl Reader for OwnedSnapshot {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
         self.snapshot.get(key)
     }

@@ -237,7 +237,7 @@ impl Replica for OnStandby {
     fn snapshot(&self) -> Arc<dyn Reader> {
         let pool = Arc::clone(self.pool());
         Arc::new(StandbySnapshot {
-            snapshot: view::Snapshot::new(Arc::clone(&pool), self.view_age_max, None),
+            snapshot: view::ViewSnapshot::new(Arc::clone(&pool), self.view_age_max, None),
             pool,
             connections: self.connections,
             _runtime: Arc::clone(&self.runtime),
@@ -281,7 +281,7 @@ impl Reader for OnStandby {
 
 /// One state of a standby.
 struct StandbySnapshot {
-    snapshot: view::Snapshot,
+    snapshot: view::ViewSnapshot,
     pool: Arc<Pool>,
     connections: u64,
     _runtime: Arc<OwnedRuntime>,

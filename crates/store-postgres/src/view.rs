@@ -148,7 +148,7 @@ async fn scan_view(
 }
 
 /// A snapshot. Its transaction begins with the first read, and ends when it is dropped or too old.
-pub struct Snapshot {
+pub struct ViewSnapshot {
     pool: Arc<Pool>,
     age_max: Duration,
     state: Arc<Mutex<ViewState>>,
@@ -162,12 +162,12 @@ enum ViewState {
     Ended(Error),
 }
 
-impl Snapshot {
+impl ViewSnapshot {
     /// With an error if the store is closed.
-    pub fn new(pool: Arc<Pool>, age_max: Duration, refused: Option<Error>) -> Snapshot {
+    pub fn new(pool: Arc<Pool>, age_max: Duration, refused: Option<Error>) -> ViewSnapshot {
         let state = refused.map_or(ViewState::New, ViewState::Ended);
         let state = Arc::new(Mutex::new(state));
-        Snapshot { pool, age_max, state, beginning: tokio::sync::Mutex::default() }
+        ViewSnapshot { pool, age_max, state, beginning: tokio::sync::Mutex::default() }
     }
 
     async fn connection(&self) -> Result<Arc<PooledConnection>> {
@@ -202,7 +202,7 @@ impl Snapshot {
     }
 }
 
-impl Snapshot {
+impl ViewSnapshot {
     /// Waits for the answer to a read. If there is none, the state that the snapshot shows is lost.
     async fn answered<T>(
         &self,
@@ -219,7 +219,7 @@ impl Snapshot {
     }
 }
 
-impl Reader for Snapshot {
+impl Reader for ViewSnapshot {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
         async move {
             let connection = self.connection().await?;

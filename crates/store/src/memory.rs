@@ -253,7 +253,7 @@ impl Reader for MemoryStore {
 
 impl Store for MemoryStore {
     fn snapshot(&self) -> Arc<dyn Reader> {
-        Arc::new(MemorySnapshot { entries: self.clone_entries() })
+        Arc::new(MemoryReader { entries: self.clone_entries() })
     }
 
     fn write<'a>(
@@ -313,17 +313,17 @@ impl Store for MemoryStore {
     }
 }
 
-struct MemorySnapshot {
+struct MemoryReader {
     entries: Result<Entries>,
 }
 
-impl MemorySnapshot {
+impl MemoryReader {
     fn entries(&self) -> Result<&Entries> {
         self.entries.as_ref().map_err(Error::clone)
     }
 }
 
-impl Reader for MemorySnapshot {
+impl Reader for MemoryReader {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>> {
         async move { Ok(self.entries()?.get(key).cloned()) }.boxed()
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use zenobe_backup::plan::{Groups, RestorePlan, RestorePoint, plan};
 use zenobe_backup::{BackupError, Repository, fetch};
-use zenobe_store_embedded::{RESTORING_FILE, Replay, remove_restoring_mark};
+use zenobe_store_embedded::{RESTORING_FILE, RestoringDirectory, remove_restoring_mark};
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
 use super::source::copy_options;
@@ -92,12 +92,12 @@ async fn apply(
     data: &Path,
     observe: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<RestoreSummary, BackupError> {
-    let mut replay = Replay::open(data, &copy_options())?;
+    let mut restoring = RestoringDirectory::open(data, &copy_options())?;
     let manifest = &plan.manifest;
-    if replay.last_sequence() != manifest.sequence {
+    if restoring.last_sequence() != manifest.sequence {
         let problem = format!(
             "its files end with sequence number {}, and its manifest says {}",
-            replay.last_sequence(),
+            restoring.last_sequence(),
             manifest.sequence
         );
         return Err(BackupError::Damaged { object: manifest.id.clone(), problem });
@@ -113,7 +113,7 @@ async fn apply(
     let mut groups = Groups::new(repository, plan);
     while let Some(next) = groups.next().await? {
         for group in &next {
-            if replay.apply(group)? {
+            if restoring.apply(group)? {
                 summary.groups += 1;
                 summary.at_ms = group.stamp.at_ms();
             }
@@ -121,7 +121,7 @@ async fn apply(
         summary.segments += 1;
         observe(summary.segments);
     }
-    replay.finish()?;
+    restoring.finish()?;
     Ok(summary)
 }
 

@@ -78,7 +78,7 @@ pub(super) struct WriteTicket {
 }
 
 /// Where a queued write gets its outcome.
-pub(super) type Answer = oneshot::Receiver<Result<CommitOutcome>>;
+pub(super) type AnswerReceiver = oneshot::Receiver<Result<CommitOutcome>>;
 
 /// What the commit thread has to do next.
 pub(super) enum Task {
@@ -125,7 +125,7 @@ impl Queue {
         ticket: WriteTicket,
         mutations: Arc<Vec<Mutation>>,
         are_declared: Vec<bool>,
-    ) -> Result<Option<(u64, Answer)>> {
+    ) -> Result<Option<(u64, AnswerReceiver)>> {
         let (answer, receiver) = oneshot::channel();
         let size_bytes = mutations.iter().map(mutation_size_bytes).sum();
         let mut state = self.state.lock();

@@ -61,14 +61,14 @@ pub(crate) enum AcceptDamage {
 struct Log {
     path: PathBuf,
     number: u64,
-    runs: Vec<Run>,
+    runs: Vec<RecordRun>,
     /// Where the damage after its last run begins, if there is some.
     damage: Option<u64>,
 }
 
 /// Intact records next to each other, whose sequence numbers follow without a gap.
 #[derive(Debug, PartialEq, Eq)]
-struct Run {
+struct RecordRun {
     offset: u64,
     /// Where the damage before it begins, if it follows some.
     damage: Option<u64>,
@@ -108,16 +108,16 @@ impl Log {
         let Log { path, number, runs, damage } = self;
         *damage = read_records(path, *number, nonce, |record| match runs.last_mut() {
             Some(run) if run.next == record.sequence && record.damage.is_none() => run.add(&record),
-            _ => runs.push(Run::new(&record)),
+            _ => runs.push(RecordRun::new(&record)),
         })?;
         Ok(())
     }
 }
 
-impl Run {
-    fn new(record: &LogRecord) -> Run {
+impl RecordRun {
+    fn new(record: &LogRecord) -> RecordRun {
         let LogRecord { offset, damage, sequence, .. } = *record;
-        let mut run = Run { offset, damage, first: sequence, next: sequence, horizon: 0 };
+        let mut run = RecordRun { offset, damage, first: sequence, next: sequence, horizon: 0 };
         run.add(record);
         run
     }
@@ -214,13 +214,13 @@ fn log_error(path: &Path, error: &io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Log, Run, find_gap};
+    use super::{Log, RecordRun, find_gap};
 
     /// A log of runs, each its first number, the number after it, its horizon, and whether it follows damage.
     fn log(number: u64, runs: &[(u64, u64, u64, bool)], is_damaged_after: bool) -> Log {
         let runs = runs.iter().zip(1..).map(|(&(first, next, horizon, is_damaged), place)| {
             let offset = place * 1000;
-            Run { offset, damage: is_damaged.then_some(offset - 500), first, next, horizon }
+            RecordRun { offset, damage: is_damaged.then_some(offset - 500), first, next, horizon }
         });
         let damage = is_damaged_after.then_some(9000);
         Log { path: format!("{number}.log").into(), number, runs: runs.collect(), damage }

@@ -9,7 +9,7 @@ use zenobe_store::copying::{sum_from, sum_log_ends};
 use zenobe_store::shipping::{FollowError, LogGroup};
 use zenobe_store::{Error, Key, Reader, Stamp, Store};
 use zenobe_store_embedded::{
-    Durability, EmbeddedStore, Options, RESTORING_FILE, Replay, remove_restoring_mark,
+    Durability, EmbeddedStore, Options, RESTORING_FILE, RestoringDirectory, remove_restoring_mark,
 };
 
 const WAITING_BYTES_MAX: usize = 64 << 20;
@@ -88,7 +88,7 @@ fn check_order(groups: &[LogGroup]) {
 
 /// Opens a copy, applies groups, and returns what it then holds.
 fn apply(copy: &Path, groups: &[LogGroup]) -> (u64, u128, (u64, u128)) {
-    let mut replay = Replay::open(copy, &Options::default()).unwrap();
+    let mut replay = RestoringDirectory::open(copy, &Options::default()).unwrap();
     for group in groups {
         replay.apply(group).unwrap();
     }
@@ -105,7 +105,7 @@ fn a_group_that_does_not_follow_is_refused() {
     let follower = store.follow_log(WAITING_BYTES_MAX, Stamp::default()).unwrap();
     (0..3).for_each(|number| change(&store, number));
     let groups = follower.take(usize::MAX).unwrap();
-    let mut replay = Replay::open(&copy, &Options::default()).unwrap();
+    let mut replay = RestoringDirectory::open(&copy, &Options::default()).unwrap();
     let refused = |error: zenobe_store::Result<bool>| matches!(error, Err(Error::Corrupt { .. }));
     assert!(refused(replay.apply(&groups[1])), "one is missing before it");
     assert!(replay.apply(&groups[0]).unwrap());
@@ -177,7 +177,7 @@ fn an_unfinished_restore_is_not_served() {
         Err(Error::Open { detail }) => assert!(detail.contains("unfinished restore"), "{detail}"),
         other => panic!("{other:?}"),
     }
-    Replay::open(path, &Options::default()).unwrap().finish().unwrap();
+    RestoringDirectory::open(path, &Options::default()).unwrap().finish().unwrap();
     remove_restoring_mark(path).unwrap();
     let store = open(path, Durability::Os);
     assert_eq!(block_on(store.get(b"x")).unwrap(), None);

@@ -20,7 +20,7 @@ use tokio_postgres::{Error as PgError, Statement};
 use zenobe_store::stamp::{stamp_of, stamped_key};
 use zenobe_store::{Error, Key, LogEnd, encode_log_entry, log_entry_key};
 
-use super::effects::{Append, Effect, Segment, Ticks};
+use super::effects::{Append, Effect, Ticks, WritePhase};
 use super::group::{Expected, Group};
 use super::resolve::{Resolved, resolve};
 use crate::keys::{Digest, head, heads, whole};
@@ -258,7 +258,7 @@ impl<'a> Expectations<'a> {
 
 /// The value that the group's first segment puts. A range that is deleted first would delete it too, so that is put afterwards.
 fn replacement<'a>(group: &'a Group, key: &Key) -> Option<&'a [u8]> {
-    let Segment { entries, ranges, .. } = &group.segments[0];
+    let WritePhase { entries, ranges, .. } = &group.segments[0];
     match entries.get(key) {
         Some(Effect::Put(_)) if ranges.iter().any(|range| range.contains(key)) => None,
         Some(Effect::Put(value)) => Some(value),
@@ -373,7 +373,7 @@ struct Additions<'a> {
 
 impl<'a> Changes<'a> {
     fn of(
-        segment: &'a Segment,
+        segment: &'a WritePhase,
         claims: &Claims<'a>,
         is_replaced: &dyn Fn(&Key) -> bool,
         unmarked_counters: &FxHashSet<Key>,
@@ -469,7 +469,7 @@ impl<'a> Additions<'a> {
 }
 
 /// Ranges and logs that go, and logs whose end is set.
-fn send_removals<'a>(session: &'a Session, segment: &'a Segment, sent: &mut Sent<'a>) {
+fn send_removals<'a>(session: &'a Session, segment: &'a WritePhase, sent: &mut Sent<'a>) {
     for range in segment.ranges.iter().filter(|range| !range.is_empty()) {
         let delete = async move {
             let (first, last) = heads(range);
@@ -505,7 +505,7 @@ struct Logs<'a> {
 }
 
 impl<'a> Logs<'a> {
-    fn of(segment: &'a Segment) -> Logs<'a> {
+    fn of(segment: &'a WritePhase) -> Logs<'a> {
         let logs = segment.appends.iter().map(|append| &append.log);
         let clocks = segment.ticks.iter().flat_map(Ticks::clocks);
         let mut names: Vec<&[u8]> = logs.chain(clocks).map(|name| &name[..]).collect();
@@ -546,7 +546,7 @@ struct Entries {
 }
 
 impl Entries {
-    fn of(segment: &Segment, mut ends: BTreeMap<Vec<u8>, LogEnd>) -> Entries {
+    fn of(segment: &WritePhase, mut ends: BTreeMap<Vec<u8>, LogEnd>) -> Entries {
         let mut rows = Vec::with_capacity(segment.appends.len());
         let mut sequences = Vec::with_capacity(segment.appends.len());
         for Append { log, stamp, value } in &segment.appends {

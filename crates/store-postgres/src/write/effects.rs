@@ -69,7 +69,7 @@ impl Ticks {
 /// Mutations that can be applied together: first the deletions of ranges and logs, then the ends of logs that are set, then
 /// everything else.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Segment {
+pub struct WritePhase {
     pub ranges: Vec<KeyRange>,
     pub forgotten: Vec<Key>,
     pub log_ends: BTreeMap<Key, LogEnd>,
@@ -79,7 +79,7 @@ pub struct Segment {
     pub ticks: Vec<Ticks>,
 }
 
-impl Segment {
+impl WritePhase {
     fn has_begun(&self) -> bool {
         !self.entries.is_empty() || !self.appends.is_empty() || !self.ticks.is_empty()
     }
@@ -107,7 +107,7 @@ impl Segment {
     }
 
     /// Fails if the next segment adds to a value that is not a counter.
-    pub fn check(&self, next: &Segment) -> Result<()> {
+    pub fn check(&self, next: &WritePhase) -> Result<()> {
         for (key, effect) in &next.entries {
             if let Some(earlier) = self.entries.get(key) {
                 earlier.then(effect)?;
@@ -117,7 +117,7 @@ impl Segment {
     }
 
     /// Appends the next segment, which must have been checked.
-    pub fn merge(&mut self, next: Segment) -> Result<()> {
+    pub fn merge(&mut self, next: WritePhase) -> Result<()> {
         for (key, effect) in next.entries {
             self.apply(key, effect)?;
         }
@@ -137,9 +137,9 @@ impl Segment {
 }
 
 /// The segments of a batch, in order. Most have one.
-pub fn segments(batch: Batch) -> Result<Vec<Segment>> {
+pub fn segments(batch: Batch) -> Result<Vec<WritePhase>> {
     let mut done = Vec::new();
-    let mut current = Segment::default();
+    let mut current = WritePhase::default();
     for mutation in batch.mutations {
         match mutation {
             Mutation::Put { key, value } => current.apply(key, Effect::Put(value))?,
@@ -203,7 +203,7 @@ fn check_log_key(log: &Key) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn of(fill: impl Fn(&mut Batch)) -> Result<Vec<Segment>> {
+    fn of(fill: impl Fn(&mut Batch)) -> Result<Vec<WritePhase>> {
         let mut batch = Batch::new();
         fill(&mut batch);
         segments(batch)

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use tokio::sync::{oneshot, watch};
 use zenobe_store::{Error, Key};
 
-use super::effects::Segment;
+use super::effects::WritePhase;
 
 pub type GroupId = u64;
 
@@ -32,7 +32,7 @@ pub struct Expected {
 
 /// A declared key of one write.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SeenKey {
     pub key: Key,
     pub expected: Expected,
     /// The group whose change was seen, if that group was in flight.
@@ -44,7 +44,7 @@ pub struct Group {
     /// The revision of the rows that its first segment writes. Each later segment adds one.
     pub revision: i64,
     pub reads: BTreeMap<Key, Expected>,
-    pub segments: Vec<Segment>,
+    pub segments: Vec<WritePhase>,
     pub waiting: Vec<Waiting>,
     /// Groups that must commit first, because decisions in this group depend on them.
     pub after: HashSet<GroupId>,
@@ -63,14 +63,14 @@ pub struct Group {
 
 /// A write that waits for its group to commit.
 pub struct Waiting {
-    pub answer: oneshot::Sender<Answer>,
+    pub answer: oneshot::Sender<GroupResult>,
     /// How many of the group's appends, in order, belong to this write.
     pub appends: usize,
 }
 
 /// The result of a group, for one of its writes.
 #[derive(Debug)]
-pub enum Answer {
+pub enum GroupResult {
     Committed(Vec<u64>),
     /// A value has changed since the decision: decide again.
     Again,
@@ -87,7 +87,7 @@ impl Group {
             id,
             revision,
             reads: BTreeMap::new(),
-            segments: vec![Segment::default()],
+            segments: vec![WritePhase::default()],
             waiting: Vec::new(),
             after: HashSet::new(),
             is_alone,
@@ -123,7 +123,7 @@ impl Group {
     }
 
     /// Whether the group has not seen these keys with other values.
-    pub fn agrees(&self, seen: &[Seen]) -> bool {
+    pub fn agrees(&self, seen: &[SeenKey]) -> bool {
         seen.iter().filter(|seen| seen.in_group != Some(self.id)).all(|seen| {
             let own = self.reads.get(&seen.key);
             own.is_none_or(|own| own.revision == seen.expected.revision)
@@ -133,13 +133,13 @@ impl Group {
     /// Adds a write, which must have been checked.
     pub fn join(
         &mut self,
-        seen: Vec<Seen>,
-        mut segments: Vec<Segment>,
-        answer: oneshot::Sender<Answer>,
+        seen: Vec<SeenKey>,
+        mut segments: Vec<WritePhase>,
+        answer: oneshot::Sender<GroupResult>,
     ) -> Result<(), Error> {
         let appends = segments.iter().map(|segment| segment.appends.len()).sum();
-        self.size_bytes += segments.iter().map(Segment::size_bytes).sum::<usize>();
-        for Seen { key, expected, in_group } in seen {
+        self.size_bytes += segments.iter().map(WritePhase::size_bytes).sum::<usize>();
+        for SeenKey { key, expected, in_group } in seen {
             // The store can't confirm what this group itself writes.
             if in_group == Some(self.id) {
                 if let Some(own) = self.reads.get_mut(&key) {
@@ -181,7 +181,7 @@ mod tests {
         let mut group = Group::new(1, 1, false);
         for _ in 0..writes {
             let (answer, _) = oneshot::channel();
-            group.join(Vec::new(), vec![Segment::default()], answer).unwrap();
+            group.join(Vec::new(), vec![WritePhase::default()], answer).unwrap();
         }
         group
     }

@@ -8,7 +8,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use zenobe_store::Key;
 
-use super::effects::{Effect, Segment};
+use super::effects::{Effect, WritePhase};
 
 /// Most tables have two counters, and some have one for each of their item collections.
 const COUNT_MAX: usize = 10_000;
@@ -25,7 +25,7 @@ pub struct MarkedCounters {
 impl MarkedCounters {
     /// The counters among these that the slot may have to begin with. A batch that deletes ranges, too, may delete a counter before
     /// it adds to it.
-    pub fn unmarked(&self, segments: &[Segment], slot: i16) -> FxHashSet<Key> {
+    pub fn unmarked(&self, segments: &[WritePhase], slot: i16) -> FxHashSet<Key> {
         let may_be_gone = segments.iter().any(|segment| !segment.ranges.is_empty());
         let is_marked = |key: &Key| {
             let marked = self.slots.get(key).is_some_and(|slots| slots & bit(slot) != 0);
@@ -35,7 +35,7 @@ impl MarkedCounters {
     }
 
     /// These were committed, with additions in this slot.
-    pub fn record(&mut self, segments: &[Segment], slot: i16) {
+    pub fn record(&mut self, segments: &[WritePhase], slot: i16) {
         for segment in segments {
             for range in &segment.ranges {
                 self.slots.retain(|key, _| !range.contains(key));
@@ -53,7 +53,7 @@ impl MarkedCounters {
     }
 
     /// These failed, perhaps because a counter's row is gone or another one.
-    pub fn forget(&mut self, segments: &[Segment]) {
+    pub fn forget(&mut self, segments: &[WritePhase]) {
         counters(segments).for_each(|key| _ = self.slots.remove(key));
     }
 
@@ -75,7 +75,7 @@ fn bit(slot: i16) -> u64 {
     1 << (slot - 1)
 }
 
-fn counters(segments: &[Segment]) -> impl Iterator<Item = &Key> {
+fn counters(segments: &[WritePhase]) -> impl Iterator<Item = &Key> {
     let entries = segments.iter().flat_map(|segment| &segment.entries);
     let adds = |effect: &Effect| matches!(effect, Effect::Add(delta) if *delta != 0);
     entries.filter(move |(_, effect)| adds(effect)).map(|(key, _)| key)
@@ -88,7 +88,7 @@ mod tests {
     use super::super::effects::segments;
     use super::*;
 
-    fn of(fill: impl Fn(&mut Batch)) -> Vec<Segment> {
+    fn of(fill: impl Fn(&mut Batch)) -> Vec<WritePhase> {
         let mut batch = Batch::new();
         fill(&mut batch);
         segments(batch).unwrap()

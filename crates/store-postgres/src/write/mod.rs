@@ -26,7 +26,7 @@ use crate::gather::read_keys;
 use crate::pool::Pool;
 use crate::rows::Read;
 use effects::segments;
-use group::Answer;
+use group::GroupResult;
 use queue::{Joined, Lookup, Manner, View, declared};
 
 /// How often a write is decided before it fails with a conflict.
@@ -78,12 +78,14 @@ pub async fn write(
         };
         // What was read before is stale now.
         fresh = None;
-        match answered.await.unwrap_or(Answer::Failed(Error::Closed)) {
-            Answer::Committed(sequences) => return Ok(CommitOutcome { sequences, stamp: None }),
-            Answer::Again => {}
-            Answer::Lost(detail) => patience.bear_loss(detail)?,
-            Answer::Alone => is_alone = true,
-            Answer::Failed(error) => return Err(error),
+        match answered.await.unwrap_or(GroupResult::Failed(Error::Closed)) {
+            GroupResult::Committed(sequences) => {
+                return Ok(CommitOutcome { sequences, stamp: None });
+            }
+            GroupResult::Again => {}
+            GroupResult::Lost(detail) => patience.bear_loss(detail)?,
+            GroupResult::Alone => is_alone = true,
+            GroupResult::Failed(error) => return Err(error),
         }
     }
     Err(Error::Conflict)

@@ -16,8 +16,8 @@ use zenobe_store::{Error, Key, KeyRange, Result, Value, WriteSet};
 
 use super::cache::{Cache, Known};
 use super::commit::{Outcome, commit};
-use super::effects::{Effect, Segment};
-use super::group::{Answer, Expected, Group, GroupId, Seen};
+use super::effects::{Effect, WritePhase};
+use super::group::{Expected, Group, GroupId, GroupResult, SeenKey};
 use super::marked_counters::{MarkedCounters, SLOTS};
 use super::trust::CacheTrust;
 use crate::options::Options;
@@ -119,7 +119,7 @@ pub struct Manner {
 }
 
 pub enum Joined {
-    Waiting(oneshot::Receiver<Answer>),
+    Waiting(oneshot::Receiver<GroupResult>),
     /// A value that the decision saw has changed.
     Changed,
 }
@@ -206,7 +206,7 @@ impl Queue {
         self: &Arc<Queue>,
         set: WriteSet<'_>,
         view: &View,
-        segments: Vec<Segment>,
+        segments: Vec<WritePhase>,
         manner: Manner,
     ) -> Result<Joined> {
         let mut state = self.state.lock();
@@ -304,24 +304,24 @@ impl Queue {
                 let mut sequences = sequences.into_iter();
                 for write in group.waiting {
                     let own = sequences.by_ref().take(write.appends).collect();
-                    let _gone = write.answer.send(Answer::Committed(own));
+                    let _gone = write.answer.send(GroupResult::Committed(own));
                 }
             }
             Outcome::Conflict => {
                 if group.is_remembered {
                     state.trust.record_conflict();
                 }
-                state.fail(group, &|_| Answer::Again);
+                state.fail(group, &|_| GroupResult::Again);
             }
-            Outcome::Lost(detail) => state.fail(group, &|_| Answer::Lost(detail.clone())),
+            Outcome::Lost(detail) => state.fail(group, &|_| GroupResult::Lost(detail.clone())),
             Outcome::NoCounter => state.fail(group, &|writes| match writes {
                 1 => {
                     let detail = "an addition to what is not a counter".to_owned();
-                    Answer::Failed(Error::Corrupt { detail })
+                    GroupResult::Failed(Error::Corrupt { detail })
                 }
-                _ => Answer::Alone,
+                _ => GroupResult::Alone,
             }),
-            Outcome::Failed(error) => state.fail(group, &|_| Answer::Failed(error.clone())),
+            Outcome::Failed(error) => state.fail(group, &|_| GroupResult::Failed(error.clone())),
         }
         if state.in_flight.is_empty() && state.waiting.is_empty() {
             state.idle.send_replace(true);
@@ -358,7 +358,12 @@ impl QueueState {
 
     /// The groups that must commit first: those whose values the decision saw, and those that write or declare the same keys. Writes
     /// of the same key commit in the order of their decisions.
-    fn rests_on(&self, set: WriteSet<'_>, view: &View, segments: &[Segment]) -> HashSet<GroupId> {
+    fn rests_on(
+        &self,
+        set: WriteSet<'_>,
+        view: &View,
+        segments: &[WritePhase],
+    ) -> HashSet<GroupId> {
         let mut after = HashSet::new();
         for origin in &view.origins {
             if let ValueOrigin::InFlight { group, .. } = origin {
@@ -388,8 +393,8 @@ impl QueueState {
     fn place(
         &mut self,
         after: &HashSet<GroupId>,
-        seen: &[Seen],
-        segment: &Segment,
+        seen: &[SeenKey],
+        segment: &WritePhase,
         is_alone: bool,
     ) -> Result<usize> {
         let last = self.waiting.iter().rposition(|group| after.contains(&group.id));
@@ -481,7 +486,7 @@ impl QueueState {
     }
 
     /// Fails all groups that depend on a group that failed.
-    fn fail(&mut self, group: Group, answer: &dyn Fn(usize) -> Answer) {
+    fn fail(&mut self, group: Group, answer: &dyn Fn(usize) -> GroupResult) {
         group.reads.keys().for_each(|key| self.cache.remove(key));
         self.counters.forget(&group.segments);
         self.uncover(&group);
@@ -489,7 +494,7 @@ impl QueueState {
             self.waiting.iter().position(|waiting| waiting.after.contains(&group.id))
         {
             let next = self.waiting.remove(place).expect("the position is that of a group");
-            self.fail(next, &|_| Answer::Again);
+            self.fail(next, &|_| GroupResult::Again);
         }
         group.announce();
         let writes = group.waiting.len();
@@ -512,7 +517,7 @@ impl Overlaid {
 }
 
 /// What the store must confirm. A key that was seen in flight has the value that the earlier group leaves.
-fn seen(set: WriteSet<'_>, view: &View) -> Vec<Seen> {
+fn seen(set: WriteSet<'_>, view: &View) -> Vec<SeenKey> {
     declared(set)
         .zip(&view.origins)
         .enumerate()
@@ -522,7 +527,7 @@ fn seen(set: WriteSet<'_>, view: &View) -> Vec<Seen> {
                 ValueOrigin::InFlight { revision, group, .. } => (*revision, Some(*group)),
             };
             let is_exclusive = position >= set.guards.len();
-            Seen { key: key.clone(), expected: Expected { revision, is_exclusive }, in_group }
+            SeenKey { key: key.clone(), expected: Expected { revision, is_exclusive }, in_group }
         })
         .collect()
 }

@@ -20,9 +20,9 @@ pub(super) struct Chunk {
 
 /// Of entries in their order. Each is preceded by its lengths, so that no two sequences look alike.
 #[derive(Default)]
-pub(super) struct Checksum(Xxh3);
+pub(super) struct RangeChecksum(Xxh3);
 
-impl Checksum {
+impl RangeChecksum {
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         self.0.update(&(key.len() as u64).to_be_bytes());
         self.0.update(&(value.len() as u64).to_be_bytes());
@@ -41,7 +41,7 @@ impl Chunk {
         let mut entries: Vec<(Key, Value)> = Vec::new();
         let mut size_bytes = 0;
         let mut is_full = false;
-        let mut checksum = Checksum::default();
+        let mut checksum = RangeChecksum::default();
         let mut visit = |key: &[u8], value: &[u8]| {
             checksum.add(key, value);
             size_bytes += key.len() + value.len();
@@ -58,7 +58,7 @@ impl Chunk {
 
 /// The checksum of a range, and whether there is anything in it.
 pub(super) async fn checksum(reader: &dyn Reader, range: KeyRange) -> Result<(u128, bool)> {
-    let mut checksum = Checksum::default();
+    let mut checksum = RangeChecksum::default();
     let mut is_empty = true;
     let mut visit = |key: &[u8], value: &[u8]| {
         is_empty = false;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::join;
 
 use super::changes::{CHANGES_MAX, ChangeTracker, ChangedKeys};
-use super::chunk::{Checksum, Chunk, checksum};
+use super::chunk::{Chunk, RangeChecksum, checksum};
 use super::note::{CopyNote, CopyState};
 use super::{Amount, CopyError, Result, copy_note, is_empty, successor};
 use super::{RESERVED, territories};
@@ -389,7 +389,7 @@ fn intersection(one: &KeyRange, other: &KeyRange) -> KeyRange {
 }
 
 fn values_checksum(keys: &[Key], values: &[Option<Value>]) -> u128 {
-    let mut checksum = Checksum::default();
+    let mut checksum = RangeChecksum::default();
     for (key, value) in keys.iter().zip(values) {
         // An entry that is absent differs from one that is empty.
         checksum.add(key, &[u8::from(value.is_some())]);
@@ -399,7 +399,7 @@ fn values_checksum(keys: &[Key], values: &[Option<Value>]) -> u128 {
 }
 
 fn logs_checksum(ends: &[(Key, LogEnd)]) -> u128 {
-    let mut checksum = Checksum::default();
+    let mut checksum = RangeChecksum::default();
     for (log, end) in ends {
         checksum.add(log, &[end.sequence.to_be_bytes(), end.stamp.to_be_bytes()].concat());
     }

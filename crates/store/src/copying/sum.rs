@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::chunk::Checksum;
+use super::chunk::RangeChecksum;
 use super::successor;
 use crate::{Direction, Key, KeyRange, Reader, Result, Store};
 
@@ -30,7 +30,7 @@ pub async fn sum_range(reader: &dyn Reader, range: KeyRange) -> Result<RangeSum>
 }
 
 async fn sum(reader: &dyn Reader, range: KeyRange, bytes_max: u64) -> Result<RangeSum> {
-    let mut checksum = Checksum::default();
+    let mut checksum = RangeChecksum::default();
     let (mut rows, mut bytes) = (0, 0);
     let mut last: Option<Key> = None;
     let mut visit = |key: &[u8], value: &[u8]| {
@@ -51,7 +51,7 @@ async fn sum(reader: &dyn Reader, range: KeyRange, bytes_max: u64) -> Result<Ran
 
 /// Sums the ends of all logs, which are not among the entries: how many there are, and their checksum.
 pub async fn sum_log_ends(store: &dyn Store) -> Result<(u64, u128)> {
-    let mut checksum = Checksum::default();
+    let mut checksum = RangeChecksum::default();
     let mut count = 0;
     let mut start = Key::new();
     loop {
