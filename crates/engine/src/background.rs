@@ -27,7 +27,7 @@ use crate::gauges::{ExpiredItems, StreamReturns};
 use crate::history;
 use crate::indexes;
 use crate::lease::Lease;
-use crate::pace::Pace;
+use crate::pace::RequestPace;
 use crate::streams;
 use crate::throughput;
 use crate::ttl;
@@ -124,7 +124,7 @@ pub(crate) struct Background {
     pub(crate) expired_by_table: ExpiredItems,
     pub(crate) returned_records: StreamReturns,
     panics: AtomicU64,
-    pub(crate) pace: Pace,
+    pub(crate) pace: RequestPace,
 }
 
 impl Background {

@@ -10,7 +10,7 @@ pub mod backups;
 mod batch;
 mod bulk_load;
 pub mod cache;
-mod capacity;
+mod capacity_units;
 pub mod catalog;
 mod change;
 pub mod clock;
@@ -69,7 +69,7 @@ use crate::trusted_clock::TrustedClock;
 
 pub use bulk_load::IndexKeyCheck;
 pub use cache::{CacheOptions, CacheStatistics};
-pub use capacity::write_halves;
+pub use capacity_units::write_halves;
 pub use change::Inconsistency;
 pub use options::{EngineOptions, Limits, StreamOptions};
 pub use read::Reads;

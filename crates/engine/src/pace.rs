@@ -12,15 +12,16 @@ use zenobe_store::yield_now;
 /// and the longer the walk rests.
 const REST_FACTOR: u32 = 2;
 
+/// The pace of walks, which is set by whether requests arrive.
 #[derive(Default)]
-pub(crate) struct Pace {
+pub(crate) struct RequestPace {
     /// How many steps have started.
     steps: AtomicU64,
     /// The last step that had started when a request arrived.
     requested_in: AtomicU64,
 }
 
-impl Pace {
+impl RequestPace {
     /// Records a request. Between two steps only the first request writes anything.
     pub fn request(&self) {
         let step = self.steps.load(Ordering::Relaxed);
@@ -37,7 +38,7 @@ impl Pace {
 
 /// A step of a walk.
 pub(crate) struct PacedStep<'a> {
-    pace: &'a Pace,
+    pace: &'a RequestPace,
     number: u64,
     begin: Instant,
 }
@@ -67,7 +68,7 @@ impl PacedStep<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pace, REST_FACTOR};
+    use super::{REST_FACTOR, RequestPace};
     use crate::command::TableName;
     use crate::schema::Namespace;
     use crate::{Engine, EngineOptions};
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn walks_rest_only_beside_requests() {
         let took = Duration::from_millis(3);
-        let pace = Pace::default();
+        let pace = RequestPace::default();
         pace.request();
         let [first, other] = [pace.begin_step(), pace.begin_step()];
         assert_eq!(first.rest_after(took), Duration::ZERO, "it came before");

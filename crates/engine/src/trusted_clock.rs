@@ -28,10 +28,10 @@ pub(crate) struct TrustedClock {
     clock: Arc<dyn Clock>,
     /// How far the clock may run ahead of the time that has passed; `None` always trusts it.
     jump_ms_max: Option<u64>,
-    seen: Mutex<Seen>,
+    latest: Mutex<LatestTime>,
 }
 
-struct Seen {
+struct LatestTime {
     /// The latest time that the clock has shown, without unconfirmed jumps.
     at_ms: u64,
     /// When the clock showed it.
@@ -79,32 +79,32 @@ impl TrustedClock {
             None => None,
         };
         let at_ms = saved_ms.unwrap_or_else(|| clock.now_ms());
-        let seen = Seen { at_ms, since: Instant::now(), saved_ms, is_paused: false };
+        let latest = LatestTime { at_ms, since: Instant::now(), saved_ms, is_paused: false };
         // A driven clock moves on purpose, so it is always trusted.
         let jump_ms_max = jump_ms_max.filter(|_| !clock.is_driven());
-        Ok(TrustedClock { clock, jump_ms_max, seen: Mutex::new(seen) })
+        Ok(TrustedClock { clock, jump_ms_max, latest: Mutex::new(latest) })
     }
 
     /// Reads the clock, and records the time if it is plausible.
     pub fn read(&self) -> Moment {
         let now_ms = self.clock.now_ms();
-        let mut seen = self.seen.lock();
-        let expected_ms = seen.expected_ms();
+        let mut latest = self.latest.lock();
+        let expected_ms = latest.expected_ms();
         let has_jumped = self
             .jump_ms_max
             .is_some_and(|jump_ms_max| now_ms.saturating_sub(expected_ms) > jump_ms_max);
-        if has_jumped != seen.is_paused {
-            seen.is_paused = has_jumped;
+        if has_jumped != latest.is_paused {
+            latest.is_paused = has_jumped;
             report(has_jumped, expected_ms, now_ms);
         }
-        if !has_jumped && now_ms > seen.at_ms {
-            seen.at_ms = now_ms;
-            seen.since = Instant::now();
+        if !has_jumped && now_ms > latest.at_ms {
+            latest.at_ms = now_ms;
+            latest.since = Instant::now();
         }
         Moment {
             now_ms,
-            stamp_ms: now_ms.max(seen.at_ms),
-            plausible_ms: if has_jumped { expected_ms } else { now_ms.max(seen.at_ms) },
+            stamp_ms: now_ms.max(latest.at_ms),
+            plausible_ms: if has_jumped { expected_ms } else { now_ms.max(latest.at_ms) },
             past_ms: if has_jumped { expected_ms } else { now_ms },
             is_paused: has_jumped,
         }
@@ -113,26 +113,28 @@ impl TrustedClock {
     /// Trusts the clock, wherever it has jumped to.
     fn confirm(&self) {
         let now_ms = self.clock.now_ms();
-        let mut seen = self.seen.lock();
-        if seen.is_paused {
+        let mut latest = self.latest.lock();
+        if latest.is_paused {
             tracing::warn!(
                 "the time {} is confirmed; expiry, trimming and auto scaling resume",
                 iso8601(now_ms)
             );
         }
-        *seen = Seen { at_ms: now_ms, since: Instant::now(), saved_ms: None, is_paused: false };
+        *latest =
+            LatestTime { at_ms: now_ms, since: Instant::now(), saved_ms: None, is_paused: false };
     }
 
     /// The last time seen, if it should be stored. It doesn't matter where every clock is trusted.
     fn unsaved_ms(&self) -> Option<u64> {
         self.jump_ms_max?;
-        let seen = self.seen.lock();
-        let is_due = seen.saved_ms.is_none_or(|saved_ms| seen.at_ms >= saved_ms + SAVED_EVERY_MS);
-        is_due.then_some(seen.at_ms)
+        let latest = self.latest.lock();
+        let is_due =
+            latest.saved_ms.is_none_or(|saved_ms| latest.at_ms >= saved_ms + SAVED_EVERY_MS);
+        is_due.then_some(latest.at_ms)
     }
 }
 
-impl Seen {
+impl LatestTime {
     /// Where the clock should be by now.
     fn expected_ms(&self) -> u64 {
         self.at_ms.saturating_add(milliseconds(self.since.elapsed()))
@@ -185,7 +187,7 @@ impl Engine {
             Ok::<_, Error>((batch, at_ms))
         });
         let (saved_ms, _) = decision.await??;
-        self.trusted_clock.seen.lock().saved_ms = Some(saved_ms);
+        self.trusted_clock.latest.lock().saved_ms = Some(saved_ms);
         Ok(())
     }
 }

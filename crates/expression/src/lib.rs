@@ -25,9 +25,9 @@
 
 mod bind;
 mod condition;
-mod cost;
 mod error;
 mod evaluate;
+mod evaluation_cost;
 mod key_condition;
 mod lexer;
 pub mod limits;
@@ -36,17 +36,17 @@ mod operator;
 mod parser;
 pub mod partiql;
 mod projection;
-mod remembered;
 mod reserved_words;
 mod syntax;
+mod syntax_cache;
 mod update;
 
 pub use bind::{Binder, is_name_placeholder, is_value_placeholder};
 pub use condition::{Comparator, Condition, Operand};
-pub use cost::Cost;
 pub use error::{
     ExpressionError, ExpressionFault, ExpressionKind, OperandType, Unused, long_type_name,
 };
+pub use evaluation_cost::Cost;
 pub use key_condition::{KeyCondition, KeyOperator};
 pub use listed_path::ListedPath;
 pub use operator::{Operator, Section};

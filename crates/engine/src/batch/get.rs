@@ -7,7 +7,7 @@ use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::cache::{ItemCache, Lookup};
-use crate::capacity::read_halves;
+use crate::capacity_units::read_halves;
 use crate::catalog::Table;
 use crate::change::size_bytes;
 use crate::command::{BatchGet, BatchGetOutcome, BatchGetTable, BatchGetTableOutcome, Consumed};

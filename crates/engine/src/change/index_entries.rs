@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use zenobe_store::{Batch, Key};
 
 use super::{Change, add_statistics};
-use crate::capacity::EntryChange;
+use crate::capacity_units::EntryChange;
 use crate::catalog::TableIndex;
 use crate::indexes::entries::{IndexEntry, entry};
 use crate::indexes::{is_incomplete, maintained};

@@ -15,7 +15,7 @@ pub(crate) mod undo;
 use zenobe_store::{Batch, Key};
 use zenobe_value::EncodedItem;
 
-use crate::capacity::{EntryChange, entry_halves};
+use crate::capacity_units::{EntryChange, entry_halves};
 use crate::catalog::{StatisticsKeys, Table};
 use crate::keys::PrimaryKey;
 use crate::keyspace;

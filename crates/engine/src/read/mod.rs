@@ -26,7 +26,7 @@ use zenobe_store::{Key, Replica, Value};
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
-use crate::capacity::read_halves;
+use crate::capacity_units::read_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
 use crate::command::{Consumed, GetItem, PageOutcome, ReadOutcome, TableName};

@@ -8,7 +8,7 @@ use zenobe_store::{Direction, Key, KeyRange, Reader, Replica};
 use zenobe_value::{Attributes, EncodedItem, ItemBuffer, ItemRef};
 
 use crate::Engine;
-use crate::capacity::read_halves;
+use crate::capacity_units::read_halves;
 use crate::catalog::GuardCheck;
 use crate::command::{Consumed, PageOutcome, PageRequest, TableName};
 use crate::error::{Error, Result};

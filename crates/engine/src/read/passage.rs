@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use zenobe_store::{Direction, Key, KeyRange};
 
-use crate::capacity::read_halves;
+use crate::capacity_units::read_halves;
 use crate::throughput::{Partition, PlacedPartition, position};
 
 /// Adds up what a page reads in each partition.

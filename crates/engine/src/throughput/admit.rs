@@ -11,7 +11,7 @@ use super::meter::{Met, Meter};
 use super::ticket::{Held, Ticket};
 use super::{TableCapacity, ThroughputMode};
 use crate::Engine;
-use crate::capacity::write_halves;
+use crate::capacity_units::write_halves;
 use crate::catalog::Table;
 use crate::change::{IndexEffect, size_bytes};
 use crate::error::{Error, Result};

@@ -18,11 +18,11 @@ mod bucket;
 pub mod cause;
 pub mod facts;
 mod key_text;
-mod maintain;
 mod map_row;
 mod meter;
 mod mode;
 pub mod partition_map;
+mod partition_upkeep;
 mod plan;
 pub mod report;
 mod split_points;
@@ -46,9 +46,9 @@ use crate::options::Limits;
 use crate::schema::{IndexId, IndexKind, TableId, Throughput};
 
 pub(crate) use admit::Demand;
-pub(crate) use maintain::maintain;
 pub(crate) use meter::{Meter, Partition, PlacedPartition, position};
 pub use mode::{MODE_TAG, ThroughputMode, UnknownMode};
+pub(crate) use partition_upkeep::maintain;
 pub(crate) use ticket::Ticket;
 
 /// The meters of a table and its global indexes. They outlive the versions of its definition.

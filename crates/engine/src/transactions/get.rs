@@ -7,7 +7,7 @@ use zenobe_store::Key;
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
-use crate::capacity::transactional_read_halves;
+use crate::capacity_units::transactional_read_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
 use crate::command::{GetItem, TransactGet, TransactGetOutcome, TransactionalUnits};

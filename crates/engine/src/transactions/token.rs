@@ -10,7 +10,7 @@ use std::sync::Arc;
 use zenobe_store::{Batch, Direction, Key, Value, WriteSet, write_with};
 
 use crate::Engine;
-use crate::capacity::transactional_read_halves;
+use crate::capacity_units::transactional_read_halves;
 use crate::catalog::Table;
 use crate::command::{Consumed, TableName, TransactionToken, TransactionalUnits};
 use crate::error::{Error, Result};
@@ -40,12 +40,12 @@ pub(crate) struct IdempotencyToken {
 pub(crate) enum TokenState {
     /// Never seen, or expired.
     Unused,
-    Done(Replay),
+    Done(RepeatedTransaction),
 }
 
 /// What repeating a transaction costs: reads of the items it touched.
 #[derive(Debug)]
-pub(crate) struct Replay {
+pub(crate) struct RepeatedTransaction {
     pub consumed: Vec<Consumed>,
 }
 
@@ -88,7 +88,7 @@ impl IdempotencyToken {
                 Some(TransactionalUnits::Read),
             )
         });
-        Ok(TokenState::Done(Replay { consumed: consumed.collect() }))
+        Ok(TokenState::Done(RepeatedTransaction { consumed: consumed.collect() }))
     }
 
     /// Adds the token's rows to the batch of its transaction.

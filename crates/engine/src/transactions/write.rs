@@ -66,8 +66,8 @@ impl Engine {
         };
         let outcome = match committed {
             Committed::Written(written) => outcome(&steps, written),
-            Committed::Replayed(replay) => {
-                TransactWriteOutcome { consumed: replay.consumed, collections: Vec::new() }
+            Committed::Replayed(repeated) => {
+                TransactWriteOutcome { consumed: repeated.consumed, collections: Vec::new() }
             }
             Committed::Refused(errors) => return Err(cancelled(errors)),
             Committed::Stale(_) => unreachable!("a stale definition is refreshed"),

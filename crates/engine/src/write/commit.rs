@@ -7,14 +7,14 @@ use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::cache::WritesInFlight;
-use crate::capacity::write_halves;
+use crate::capacity_units::write_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::{Cause, Change, ChangeEffect, KnownEntries, NeedsEntries, size_bytes};
 use crate::command::{Consumed, ItemCollection};
 use crate::error::{Error, Result};
 use crate::lease::Lease;
 use crate::throughput::ThroughputMode;
-use crate::transactions::token::{IdempotencyToken, Replay, TokenState};
+use crate::transactions::token::{IdempotencyToken, RepeatedTransaction, TokenState};
 
 use super::collections::{CollectionSizes, partition_attributes};
 use super::decode_stored;
@@ -28,7 +28,7 @@ pub(crate) enum Committed {
     /// Nothing was written: this table's definition has changed since the intents were prepared.
     Stale(Arc<Table>),
     /// Nothing was written: the token shows that the transaction already happened.
-    Replayed(Replay),
+    Replayed(RepeatedTransaction),
 }
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub(crate) async fn commit(
             }
             Err(NotWritten::Refused(errors)) => Committed::Refused(errors),
             Err(NotWritten::Stale(table)) => Committed::Stale(table),
-            Err(NotWritten::Replay(replay)) => Committed::Replayed(replay),
+            Err(NotWritten::Repeated(repeated)) => Committed::Replayed(repeated),
             Err(NotWritten::Failed(error)) => return Err(error),
             Err(NotWritten::NeedsEntries(entries)) => {
                 attempt.declare_entries(entries);
@@ -158,7 +158,7 @@ fn announce(engine: &Engine, tables: &[&Arc<Table>]) {
 enum NotWritten {
     Refused(Vec<Option<Error>>),
     Stale(Arc<Table>),
-    Replay(Replay),
+    Repeated(RepeatedTransaction),
     NeedsEntries(Vec<Key>),
     Failed(Error),
 }
@@ -276,7 +276,7 @@ impl<'a> Attempt<'a> {
         };
         match token.state(keys[0].as_ref()).map_err(NotWritten::Failed)? {
             TokenState::Unused => Ok(()),
-            TokenState::Done(replay) => Err(NotWritten::Replay(replay)),
+            TokenState::Done(repeated) => Err(NotWritten::Repeated(repeated)),
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use zenobe_value::{DecodeError, EncodedItem};
 
 use crate::Engine;
-use crate::capacity::write_halves;
+use crate::capacity_units::write_halves;
 use crate::catalog::Table;
 use crate::command::{Consumed, DeleteItem, PutItem, RuleSet, TableName, UpdateItem, WriteOutcome};
 use crate::error::{Error, Result};

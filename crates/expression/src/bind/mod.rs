@@ -20,8 +20,8 @@ use crate::lexer::is_word_part;
 use crate::limits;
 use crate::parser::{parse_condition, parse_projection, parse_update};
 use crate::projection::Projection;
-use crate::remembered::Remembered;
 use crate::syntax::{RawElement, RawLeaf, RawName, RawPath, RawUpdate, Span, Tree};
+use crate::syntax_cache::SyntaxCache;
 use crate::update::Update;
 pub(crate) use leaf::{Leaf, LeafOperand};
 pub(crate) use path_set::check_disjoint;
@@ -118,9 +118,9 @@ impl<'a> Binder<'a> {
 }
 
 thread_local! {
-    static UPDATES: Remembered<Rc<RawUpdate>> = Remembered::new();
-    static CONDITIONS: Remembered<Rc<Tree<RawLeaf>>> = Remembered::new();
-    static PROJECTIONS: Remembered<Rc<Vec<RawPath>>> = Remembered::new();
+    static UPDATES: SyntaxCache<Rc<RawUpdate>> = SyntaxCache::new();
+    static CONDITIONS: SyntaxCache<Rc<Tree<RawLeaf>>> = SyntaxCache::new();
+    static PROJECTIONS: SyntaxCache<Rc<Vec<RawPath>>> = SyntaxCache::new();
 }
 
 fn checked_update(text: &str) -> Result<RawUpdate, ExpressionFault> {

@@ -25,7 +25,7 @@ mod statement;
 
 use std::sync::Arc;
 
-use crate::remembered::Remembered;
+use crate::syntax_cache::SyntaxCache;
 
 pub use bind::Parameters;
 pub use fault::{Position, StatementFault, Unsupported};
@@ -41,7 +41,7 @@ pub use statement::{
 /// Parses a statement, or returns it from this thread's cache.
 pub fn parse(text: &str) -> Result<Arc<Statement>, StatementFault> {
     thread_local! {
-        static STATEMENTS: Remembered<Arc<Statement>> = Remembered::new();
+        static STATEMENTS: SyntaxCache<Arc<Statement>> = SyntaxCache::new();
     }
     STATEMENTS.with(|statements| statements.get_or_parse(text, parser::parse))
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// One thread's cache for one kind of expression, by text. `Shared` is a counted pointer to the
 /// syntax.
-pub(crate) struct Remembered<Shared> {
+pub(crate) struct SyntaxCache<Shared> {
     by_text: RefCell<HashMap<Box<str>, Shared>>,
 }
 
@@ -16,9 +16,9 @@ const TEXTS_MAX: usize = 128;
 /// Longer texts come from programs rather than people, and rarely repeat.
 const TEXT_SIZE_BYTES_MAX: usize = 512;
 
-impl<Shared: Clone> Remembered<Shared> {
-    pub fn new() -> Remembered<Shared> {
-        Remembered { by_text: RefCell::default() }
+impl<Shared: Clone> SyntaxCache<Shared> {
+    pub fn new() -> SyntaxCache<Shared> {
+        SyntaxCache { by_text: RefCell::default() }
     }
 
     /// Returns the cached syntax, or parses the text. Faulty texts are not cached.
@@ -54,30 +54,28 @@ mod tests {
 
     #[test]
     fn a_text_is_parsed_once_unless_it_is_faulty() {
-        let remembered: Remembered<Rc<usize>> = Remembered::new();
+        let cache: SyntaxCache<Rc<usize>> = SyntaxCache::new();
         let parse = |text: &str| {
-            remembered.get_or_parse(text, |text| Ok::<usize, ExpressionFault>(text.len())).unwrap()
+            cache.get_or_parse(text, |text| Ok::<usize, ExpressionFault>(text.len())).unwrap()
         };
         let first = parse("a = b");
         assert!(Rc::ptr_eq(&first, &parse("a = b")));
         assert_eq!(*parse("a = bc"), 6);
-        let fault = remembered
-            .get_or_parse("a b", |_| Err::<usize, ExpressionFault>(ExpressionFault::Empty));
+        let fault =
+            cache.get_or_parse("a b", |_| Err::<usize, ExpressionFault>(ExpressionFault::Empty));
         assert_eq!(fault, Err(ExpressionFault::Empty));
         assert_eq!(*parse("a b"), 3);
     }
 
     #[test]
     fn no_more_is_kept_than_the_limits_say() {
-        let remembered: Remembered<Rc<usize>> = Remembered::new();
+        let cache: SyntaxCache<Rc<usize>> = SyntaxCache::new();
         let long = "x".repeat(TEXT_SIZE_BYTES_MAX + 1);
         let texts = (0..3 * TEXTS_MAX).map(|number| number.to_string()).chain([long.clone()]);
         for text in texts {
-            remembered
-                .get_or_parse(&text, |text| Ok::<usize, ExpressionFault>(text.len()))
-                .unwrap();
-            assert!(remembered.by_text.borrow().len() <= TEXTS_MAX);
+            cache.get_or_parse(&text, |text| Ok::<usize, ExpressionFault>(text.len())).unwrap();
+            assert!(cache.by_text.borrow().len() <= TEXTS_MAX);
         }
-        assert!(!remembered.by_text.borrow().contains_key(&*long));
+        assert!(!cache.by_text.borrow().contains_key(&*long));
     }
 }
