@@ -18,28 +18,28 @@
 //! | [`manifest`], [`segment`], [`head`] | the formats, with their checksums |
 //! | [`repository`] | objects by their keys: stored, checked and repeated |
 //! | [`snapshot`], [`fetch`] | the files of a directory, there and back |
-//! | [`plan`] | which snapshot and which segments make the state of a time |
+//! | [`restore_plan`] | which snapshot and which segments make the state of a time |
 //! | [`prune`] | what may go |
 //! | [`ship`] | the shipper of a running server |
 //!
 //! **Invariant:** nothing here knows what the files and the groups hold. What was read back is compared with its checksum before
 //! anybody uses it.
 
+mod cpu_share;
 mod error;
 pub mod fetch;
 pub mod head;
 mod json;
 pub mod manifest;
 mod names;
-mod pace;
-pub mod plan;
 pub mod prune;
 pub mod repository;
+pub mod restore_plan;
 pub mod segment;
 pub mod ship;
 pub mod snapshot;
 
+pub use cpu_share::CpuShare;
 pub use error::{BackupError, Result};
 pub use names::{SegmentName, new_id, time_of_id};
-pub use pace::Pace;
 pub use repository::Repository;

@@ -12,7 +12,7 @@ use crate::manifest::Manifest;
 use crate::names::{
     SEGMENTS, SNAPSHOTS, SegmentName, head_key, manifest_key, segment_key, started_key, time_of_id,
 };
-use crate::segment::{Checksum, Segment};
+use crate::segment::{Checksum, LogSegment};
 
 /// More than any backup has: a snapshot has a file for every 64 MiB, and a generation a segment for every second.
 const OBJECTS_MAX: usize = 20_000_000;
@@ -305,9 +305,9 @@ impl Repository {
         &self,
         generation: &str,
         name: &SegmentName,
-    ) -> Result<(Segment, Checksum)> {
+    ) -> Result<(LogSegment, Checksum)> {
         let key = segment_key(generation, name);
-        let (segment, checksum) = self.read(&key, SEGMENT_BYTES_MAX, Segment::decode).await?;
+        let (segment, checksum) = self.read(&key, SEGMENT_BYTES_MAX, LogSegment::decode).await?;
         match segment.name() == *name {
             true => Ok((segment, checksum)),
             false => {
@@ -317,7 +317,7 @@ impl Repository {
         }
     }
 
-    pub(crate) async fn put_segment(&self, segment: &Segment) -> Result<(Checksum, u64)> {
+    pub(crate) async fn put_segment(&self, segment: &LogSegment) -> Result<(Checksum, u64)> {
         let (bytes, checksum) = segment.encode();
         let size_bytes = bytes.len() as u64;
         self.put(&segment_key(&segment.generation, &segment.name()), bytes).await?;

@@ -27,7 +27,7 @@ const CHECKSUM_BYTES: usize = 32;
 pub type Checksum = [u8; CHECKSUM_BYTES];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
+pub struct LogSegment {
     pub generation: String,
     /// From 1 on.
     pub number: u64,
@@ -37,7 +37,7 @@ pub struct Segment {
     pub groups: Vec<LogGroup>,
 }
 
-impl Segment {
+impl LogSegment {
     pub fn name(&self) -> SegmentName {
         let first = self.groups.first().map_or(0, |group| group.first);
         let until = self.groups.last().map_or(Stamp::default(), |group| group.stamp);
@@ -69,8 +69,8 @@ impl Segment {
     /// The segment in these bytes, and its checksum. `object` is where they were found.
     ///
     /// # Errors
-    /// If they are anything but what [`Segment::encode`] wrote.
-    pub fn decode(object: &str, bytes: &[u8]) -> Result<(Segment, Checksum)> {
+    /// If they are anything but what [`LogSegment::encode`] wrote.
+    pub fn decode(object: &str, bytes: &[u8]) -> Result<(LogSegment, Checksum)> {
         let damaged = |problem: &str| BackupError::damaged(object, problem);
         if !bytes.starts_with(MAGIC) {
             return Err(damaged("it is no segment that this program reads"));
@@ -105,7 +105,7 @@ impl<'a> Rest<'a> {
         Some(slice)
     }
 
-    fn segment(&mut self) -> Option<Segment> {
+    fn segment(&mut self) -> Option<LogSegment> {
         let length = u16::from_be_bytes(self.chunk()?);
         let generation = std::str::from_utf8(self.slice(length.into())?).ok()?.to_owned();
         let number = u64::from_be_bytes(self.chunk()?);
@@ -121,7 +121,7 @@ impl<'a> Rest<'a> {
             let bytes = self.slice(length as usize)?.to_vec().into();
             groups.push(LogGroup { first, entries, stamp, bytes });
         }
-        Some(Segment { generation, number, previous, groups })
+        Some(LogSegment { generation, number, previous, groups })
     }
 }
 
@@ -143,9 +143,9 @@ impl Chain {
     ///
     /// # Errors
     /// If it does not follow the segments before it.
-    pub fn add(&mut self, object: &str, segment: &Segment, checksum: Checksum) -> Result<()> {
+    pub fn add(&mut self, object: &str, segment: &LogSegment, checksum: Checksum) -> Result<()> {
         let damaged = |problem: String| Err(BackupError::damaged(object, problem));
-        let Segment { generation, number, previous, groups } = segment;
+        let LogSegment { generation, number, previous, groups } = segment;
         if *generation != self.generation {
             return damaged(format!("it belongs to generation {generation}"));
         }
@@ -200,7 +200,7 @@ mod tests {
     fn segments(
         groups: &[(u32, Vec<u8>)],
         per_segment: usize,
-    ) -> Vec<(Segment, Checksum, Vec<u8>)> {
+    ) -> Vec<(LogSegment, Checksum, Vec<u8>)> {
         let mut previous = Checksum::default();
         let mut first = 10;
         let mut made = Vec::new();
@@ -213,7 +213,7 @@ mod tests {
                 group
             });
             let segment =
-                Segment { generation: "g".into(), number, previous, groups: groups.collect() };
+                LogSegment { generation: "g".into(), number, previous, groups: groups.collect() };
             let (bytes, checksum) = segment.encode();
             previous = checksum;
             made.push((segment, checksum, bytes));
@@ -225,10 +225,10 @@ mod tests {
         prop::collection::vec((1..5_u32, prop::collection::vec(any::<u8>(), 0..50)), 1..20)
     }
 
-    fn check(segments: &[&(Segment, Checksum, Vec<u8>)]) -> Result<()> {
+    fn check(segments: &[&(LogSegment, Checksum, Vec<u8>)]) -> Result<()> {
         let mut chain = Chain::new("g");
         for (_, _, bytes) in segments {
-            let (segment, checksum) = Segment::decode("s", bytes)?;
+            let (segment, checksum) = LogSegment::decode("s", bytes)?;
             chain.add(&segment.name().to_string(), &segment, checksum)?;
         }
         Ok(())
@@ -241,7 +241,7 @@ mod tests {
         fn a_segment_is_read_as_it_was_written(groups in groups(), per_segment in 1..7_usize) {
             let made = segments(&groups, per_segment);
             for (segment, checksum, bytes) in &made {
-                let decoded = Segment::decode("s", bytes).unwrap();
+                let decoded = LogSegment::decode("s", bytes).unwrap();
                 prop_assert_eq!(&decoded, &(segment.clone(), *checksum));
             }
             check(&made.iter().collect::<Vec<_>>()).unwrap();
@@ -258,7 +258,7 @@ mod tests {
             let mut altered = bytes.clone();
             altered[at] ^= 1 << bit;
             for damaged in [&altered[..], &bytes[..at], &[&bytes[..], b"x"].concat()[..]] {
-                let error = Segment::decode("bucket/s", damaged).unwrap_err().to_string();
+                let error = LogSegment::decode("bucket/s", damaged).unwrap_err().to_string();
                 prop_assert!(error.starts_with("the backup is damaged: bucket/s: "), "{}", error);
             }
         }

@@ -15,10 +15,10 @@ use sha2::{Digest, Sha256};
 use zenobe_store::Stamp;
 use zenobe_transfer::objects::PART_BYTES;
 
+use crate::cpu_share::CpuShare;
 use crate::error::{BackupError, Result, io_error};
 use crate::manifest::{Content, FileEntry, Manifest};
 use crate::names::file_key;
-use crate::pace::Pace;
 use crate::repository::Repository;
 
 /// How much of a file's end is its identity. The properties of a table are in its last kilobytes.
@@ -113,7 +113,7 @@ pub async fn store(
     directory: &Path,
     subject: Subject,
     earlier: &Earlier,
-    pace: &mut Pace,
+    cpu_share: &mut CpuShare,
     observe: &(dyn Fn(FileProgress) + Send + Sync),
 ) -> Result<Manifest> {
     let found = files_of(directory)?;
@@ -141,7 +141,7 @@ pub async fn store(
             None => {
                 let (path, size_bytes, tail) = identity;
                 let file = NewFile { directory, id: &subject.id, path, size_bytes, tail };
-                file.store(repository, pace, &mut |bytes| {
+                file.store(repository, cpu_share, &mut |bytes| {
                     progress.bytes += bytes;
                     observe(progress);
                 })
@@ -203,12 +203,12 @@ impl NewFile<'_> {
     async fn store(
         self,
         repository: &Repository,
-        pace: &mut Pace,
+        cpu_share: &mut CpuShare,
         stored: &mut (dyn FnMut(u64) + Send),
     ) -> Result<FileEntry> {
         let key = file_key(self.id, &self.path);
         for attempt in 1.. {
-            match self.store_once(repository, &key, pace).await {
+            match self.store_once(repository, &key, cpu_share).await {
                 Ok(sha256) => {
                     stored(self.size_bytes);
                     let object = Some(key);
@@ -228,12 +228,12 @@ impl NewFile<'_> {
         &self,
         repository: &Repository,
         key: &str,
-        pace: &mut Pace,
+        cpu_share: &mut CpuShare,
     ) -> Result<[u8; 32]> {
         let path = self.directory.join(&self.path);
         let mut reader =
             Reader { file: File::open(&path).map_err(io_error(&path))?, digest: Sha256::new() };
-        let mut part = reader.next(&path, pace).await?;
+        let mut part = reader.next(&path, cpu_share).await?;
         if part.len() < PART_BYTES {
             repository.put(key, part).await?;
         } else {
@@ -243,7 +243,7 @@ impl NewFile<'_> {
                     upload.abort().await;
                     return Err(repository.upload_failed(error));
                 }
-                part = reader.next(&path, pace).await?;
+                part = reader.next(&path, cpu_share).await?;
             }
             upload.finish().await.map_err(|error| repository.upload_failed(error))?;
             repository.check_stored(key, self.size_bytes).await?;
@@ -259,13 +259,13 @@ struct Reader {
 
 impl Reader {
     /// The next part of the file, or nothing at its end.
-    async fn next(&mut self, path: &Path, pace: &mut Pace) -> Result<Bytes> {
+    async fn next(&mut self, path: &Path, cpu_share: &mut CpuShare) -> Result<Bytes> {
         let begin = Instant::now();
         let mut part = Vec::with_capacity(PART_BYTES.min(1 << 16));
         let read = Read::by_ref(&mut self.file).take(PART_BYTES as u64).read_to_end(&mut part);
         read.map_err(io_error(path))?;
         self.digest.update(&part);
-        pace.rest_since(begin).await;
+        cpu_share.rest_since(begin).await;
         Ok(part.into())
     }
 }

@@ -21,13 +21,13 @@ use futures_util::future::BoxFuture;
 use zenobe_store::shipping::{FollowError, LogGroup};
 use zenobe_store::{Stamp, system_time_ms};
 
+use crate::cpu_share::CpuShare;
 use crate::error::{BackupError, Result};
 use crate::head::Head;
 use crate::names::new_id;
-use crate::pace::Pace;
 use crate::prune::{Keep, prune};
 use crate::repository::Repository;
-use crate::segment::{Checksum, Segment};
+use crate::segment::{Checksum, LogSegment};
 use crate::snapshot::{self, Subject};
 
 pub use status::{ShippingState, ShippingStatus};
@@ -41,7 +41,7 @@ pub trait ShippedStore: Send + Sync + 'static {
     fn follow(&self, not_before: Stamp) -> Result<Box<dyn Follower>>;
 
     /// Copies the files into a directory of this name, which the caller removes.
-    fn checkpoint<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Checkpoint>>;
+    fn checkpoint<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<FilesCheckpoint>>;
 }
 
 /// The groups of a store that is being followed. Dropping it ends that.
@@ -60,13 +60,13 @@ pub trait Follower: Send + Sync {
 
 /// A copy of a store's files that nobody changes.
 #[derive(Debug)]
-pub struct Checkpoint {
+pub struct FilesCheckpoint {
     pub path: PathBuf,
     /// The last sequence number in it.
     pub sequence: u64,
 }
 
-impl Drop for Checkpoint {
+impl Drop for FilesCheckpoint {
     fn drop(&mut self) {
         // Its files are links to those of the store, and keep space that compaction has freed.
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
@@ -255,7 +255,7 @@ impl<S: ShippedStore> Shipper<S> {
     async fn store_segment(&self, generation: &str, groups: Vec<LogGroup>, shipped: &mut Shipped) {
         let number = shipped.head.segments + 1;
         let until = groups.last().map_or(shipped.head.until, |group| group.stamp);
-        let segment = Segment {
+        let segment = LogSegment {
             generation: generation.to_owned(),
             number,
             previous: shipped.previous,
@@ -337,14 +337,14 @@ impl<S: ShippedStore> Shipper<S> {
             at,
             content: None,
         };
-        let mut pace = Pace::gentle();
+        let mut cpu_share = CpuShare::gentle();
         let observe = |progress| self.status.snapshot_progress(progress);
         let stored = snapshot::store(
             &self.repository,
             &checkpoint.path,
             subject,
             &earlier,
-            &mut pace,
+            &mut cpu_share,
             &observe,
         );
         let manifest = stored.await?;

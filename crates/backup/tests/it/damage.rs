@@ -5,7 +5,7 @@ use std::sync::Arc;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use zenobe_backup::Repository;
-use zenobe_backup::plan::RestorePoint;
+use zenobe_backup::restore_plan::RestorePoint;
 
 use crate::faulty_store::{Fault, FaultyStore};
 use crate::list_source::{ListSource, repository, restored, until_shipped};

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
-use zenobe_backup::plan::{Groups, RestorePoint, plan};
+use zenobe_backup::restore_plan::{Groups, RestorePoint, plan};
 use zenobe_backup::ship::{
-    Checkpoint, Follower, ShipOptions, ShippedStore, Shipper, ShippingStatus,
+    FilesCheckpoint, Follower, ShipOptions, ShippedStore, Shipper, ShippingStatus,
 };
 use zenobe_backup::{BackupError, Repository, Result, fetch};
 use zenobe_store::Stamp;
@@ -126,7 +126,7 @@ impl ShippedStore for ListSource {
         Ok(Box::new(self.clone()))
     }
 
-    fn checkpoint<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Checkpoint>> {
+    fn checkpoint<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<FilesCheckpoint>> {
         Box::pin(async move {
             let path: PathBuf = self.directory.path().join(name);
             std::fs::create_dir_all(path.join("rocksdb")).unwrap();
@@ -139,7 +139,7 @@ impl ShippedStore for ListSource {
             std::fs::write(path.join("rocksdb/empty.log"), "").unwrap();
             std::fs::write(path.join("LOCK"), "1").unwrap();
             let sequence = all.last().map_or(0, |group| group.next() - 1);
-            Ok(Checkpoint { path, sequence })
+            Ok(FilesCheckpoint { path, sequence })
         })
     }
 }

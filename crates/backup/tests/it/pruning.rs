@@ -1,11 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zenobe_backup::plan::RestorePoint;
 use zenobe_backup::prune::{Keep, prune};
+use zenobe_backup::restore_plan::RestorePoint;
 use zenobe_backup::ship::ShipOptions;
 use zenobe_backup::snapshot::{self, Subject};
-use zenobe_backup::{BackupError, Pace, Repository, new_id};
+use zenobe_backup::{BackupError, CpuShare, Repository, new_id};
 use zenobe_store::Stamp;
 use zenobe_testing::TemporaryDirectory;
 
@@ -20,8 +20,8 @@ async fn back_up(repository: &Repository, directory: &TemporaryDirectory, at_ms:
     let at = Stamp::first_of_ms(at_ms);
     let subject =
         Subject { id, generation: None, database: DATABASE, sequence: 0, at, content: None };
-    let pace = &mut Pace::full();
-    snapshot::store(repository, directory.path(), subject, &earlier, pace, &|_| {})
+    let cpu_share = &mut CpuShare::full();
+    snapshot::store(repository, directory.path(), subject, &earlier, cpu_share, &|_| {})
         .await
         .unwrap()
         .id

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use zenobe_backup::BackupError;
-use zenobe_backup::plan::{RestorePoint, windows};
+use zenobe_backup::restore_plan::{RestorePoint, windows};
 
 use crate::faulty_store::{Fault, FaultyStore};
 use crate::list_source::{

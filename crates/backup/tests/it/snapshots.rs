@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use zenobe_backup::manifest::Manifest;
 use zenobe_backup::snapshot::{self, FileProgress, Subject};
-use zenobe_backup::{BackupError, Pace, Repository, fetch, new_id};
+use zenobe_backup::{BackupError, CpuShare, Repository, fetch, new_id};
 use zenobe_store::Stamp;
 use zenobe_testing::TemporaryDirectory;
 
@@ -26,7 +26,7 @@ async fn store(
         directory.path(),
         subject,
         &earlier,
-        &mut Pace::full(),
+        &mut CpuShare::full(),
         &observe,
     )
     .await;

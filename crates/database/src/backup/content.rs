@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use zenobe_backup::manifest::Content;
-use zenobe_backup::{BackupError, Pace};
+use zenobe_backup::{BackupError, CpuShare};
 use zenobe_store::copying::{RangeSum, sum_from, sum_log_ends, sum_range};
 use zenobe_store::{Key, Store};
 use zenobe_store_embedded::EmbeddedStore;
@@ -17,7 +17,7 @@ const RANGE_BYTES: u64 = 8 << 20;
 /// Reads a whole copy. `observe` hears of rows and bytes.
 pub(super) async fn sum(
     path: &Path,
-    pace: &mut Pace,
+    cpu_share: &mut CpuShare,
     observe: &mut (dyn FnMut(u64, u64) + Send),
 ) -> Result<Content, BackupError> {
     let store = open(path)?;
@@ -32,7 +32,7 @@ pub(super) async fn sum(
         bytes += range.bytes;
         content.ranges.push(range);
         observe(rows, bytes);
-        pace.rest_since(begin).await;
+        cpu_share.rest_since(begin).await;
     }
     (content.log_ends, content.log_ends_checksum) = sum_log_ends(&store).await?;
     store.close().await?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use zenobe_backup::manifest::Manifest;
 use zenobe_backup::snapshot::{self, FileProgress, Subject};
-use zenobe_backup::{BackupError, Pace, Repository, new_id};
+use zenobe_backup::{BackupError, CpuShare, Repository, new_id};
 use zenobe_store::{Stamp, system_time_ms};
 use zenobe_store_embedded::EmbeddedStore;
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
@@ -130,8 +130,8 @@ async fn back_up(
     let copy = source::copy_files(store, &id).await?;
     let at = Stamp::last_of_ms(system_time_ms());
     progress.stage = BackupStage::Reading;
-    let mut pace = Pace::gentle();
-    let content = content::sum(&copy.path, &mut pace, &mut |rows, bytes| {
+    let mut cpu_share = CpuShare::gentle();
+    let content = content::sum(&copy.path, &mut cpu_share, &mut |rows, bytes| {
         observe(BackupProgress { rows, bytes, ..progress });
     })
     .await?;
@@ -146,7 +146,7 @@ async fn back_up(
         observe(BackupProgress { files, ..progress });
     };
     let manifest: Manifest =
-        snapshot::store(&repository, &copy.path, subject, &earlier, &mut pace, &observe_files)
+        snapshot::store(&repository, &copy.path, subject, &earlier, &mut cpu_share, &observe_files)
             .await?;
     let files = *stored.lock();
     tracing::info!(

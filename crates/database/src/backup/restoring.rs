@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use zenobe_backup::plan::{Groups, RestorePlan, RestorePoint, plan};
+use zenobe_backup::restore_plan::{Groups, RestorePlan, RestorePoint, plan};
 use zenobe_backup::{BackupError, Repository, fetch};
 use zenobe_store_embedded::{RESTORING_FILE, RestoringDirectory, remove_restoring_mark};
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};

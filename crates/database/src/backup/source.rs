@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use zenobe_backup::BackupError;
-use zenobe_backup::ship::{Checkpoint, Follower, ShippedStore};
+use zenobe_backup::ship::{FilesCheckpoint, Follower, ShippedStore};
 use zenobe_engine::keyspace::Collections;
 use zenobe_store::shipping::{FollowError, LogGroup};
 use zenobe_store::{Stamp, Store};
@@ -33,7 +33,10 @@ impl ShippedStore for EmbeddedSource {
         Ok(Box::new(EmbeddedFollower(self.0.follow_log(WAITING_BYTES_MAX, not_before)?)))
     }
 
-    fn checkpoint<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Checkpoint, BackupError>> {
+    fn checkpoint<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<FilesCheckpoint, BackupError>> {
         Box::pin(copy_files(&self.0, name))
     }
 }
@@ -63,11 +66,11 @@ impl Follower for EmbeddedFollower {
 pub(super) async fn copy_files(
     store: &EmbeddedStore,
     name: &str,
-) -> Result<Checkpoint, BackupError> {
+) -> Result<FilesCheckpoint, BackupError> {
     let path = store.checkpoint_path(name)?;
     store.checkpoint(&path).await?;
     // From here on it is removed whatever happens.
-    let mut copy = Checkpoint { path: path.clone(), sequence: 0 };
+    let mut copy = FilesCheckpoint { path: path.clone(), sequence: 0 };
     let settled = tokio::task::spawn_blocking(move || settle(path)).await;
     let interrupted = |_| Err(BackupError::Source("the copy was interrupted".to_owned()));
     copy.sequence = settled.unwrap_or_else(interrupted)?;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use zenobe_backup::plan::{RestorePoint, plan};
-use zenobe_backup::{BackupError, Pace, Repository};
+use zenobe_backup::restore_plan::{RestorePoint, plan};
+use zenobe_backup::{BackupError, CpuShare, Repository};
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
 use super::restoring::{RestoreSummary, restore_plan};
@@ -50,7 +50,7 @@ pub async fn verify(
         }
         None => {
             // Every block that is read is compared with its own checksum.
-            content::sum(&drill.0, &mut Pace::full(), &mut read).await?;
+            content::sum(&drill.0, &mut CpuShare::full(), &mut read).await?;
             None
         }
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use parking_lot::Mutex;
 use rustix::fs::Mode;
-use zenobe_backup::plan::RestorePoint;
+use zenobe_backup::restore_plan::RestorePoint;
 use zenobe_database::backup::{RestoreSummary, restore};
 use zenobe_load::human_bytes;
 

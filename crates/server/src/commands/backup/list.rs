@@ -1,7 +1,7 @@
 //! `zenobe backup list`
 
 use clap::Args;
-use zenobe_backup::plan::windows;
+use zenobe_backup::restore_plan::windows;
 use zenobe_backup::{Repository, SegmentName};
 use zenobe_load::human_bytes;
 

@@ -10,25 +10,25 @@ const REST_MAX: Duration = Duration::from_secs(2);
 
 /// Rests after work, for so long that the work takes a tenth of the machine. Waiting for the network is no work.
 #[derive(Debug)]
-pub struct Pace {
+pub struct CpuShare {
     rest_per_work: f64,
     owed: Duration,
 }
 
-impl Pace {
+impl CpuShare {
     /// For work beside requests.
-    pub fn gentle() -> Pace {
+    pub fn gentle() -> CpuShare {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Pace::with_part_of_processor(processors as f64 * PART_OF_MACHINE)
+        CpuShare::with_part_of_processor(processors as f64 * PART_OF_MACHINE)
     }
 
     /// For work that has the machine for itself.
-    pub fn full() -> Pace {
-        Pace::with_part_of_processor(1.0)
+    pub fn full() -> CpuShare {
+        CpuShare::with_part_of_processor(1.0)
     }
 
-    fn with_part_of_processor(part: f64) -> Pace {
-        Pace { rest_per_work: 1.0 / part.min(1.0) - 1.0, owed: Duration::ZERO }
+    fn with_part_of_processor(part: f64) -> CpuShare {
+        CpuShare { rest_per_work: 1.0 / part.min(1.0) - 1.0, owed: Duration::ZERO }
     }
 
     /// Rests for work that began at this time and ends now.
@@ -47,8 +47,8 @@ mod tests {
 
     #[test]
     fn a_fifth_of_a_processor_rests_four_times_as_long_as_it_works() {
-        assert!((Pace::with_part_of_processor(0.2).rest_per_work - 4.0).abs() < 1e-9);
-        assert!(Pace::with_part_of_processor(3.2).rest_per_work.abs() < 1e-9);
-        assert!(Pace::full().rest_per_work.abs() < 1e-9);
+        assert!((CpuShare::with_part_of_processor(0.2).rest_per_work - 4.0).abs() < 1e-9);
+        assert!(CpuShare::with_part_of_processor(3.2).rest_per_work.abs() < 1e-9);
+        assert!(CpuShare::full().rest_per_work.abs() < 1e-9);
     }
 }
