@@ -270,7 +270,7 @@ impl Context<'_> {
         if !self.options.refuse_scans || !plan.is_full_table_scan() {
             return Ok(());
         }
-        self.tell(partiql::insight::of_refused_scan(&table.name, plan));
+        self.tell(partiql::plan_header::of_refused_scan(&table.name, plan));
         let what = match &plan.index {
             None => format!("table {}", table.name),
             Some(index) => format!("index {index} of table {}", table.name),

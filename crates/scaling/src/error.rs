@@ -3,7 +3,7 @@
 use serde_json::json;
 use zenobe_engine::error::Error;
 
-use crate::Answer;
+use crate::ScalingResponse;
 
 pub(crate) type Result<T, E = ScalingError> = std::result::Result<T, E>;
 
@@ -66,12 +66,12 @@ impl ScalingError {
         ScalingError::new(Exception::Validation, message)
     }
 
-    pub(crate) fn into_answer(self) -> Answer {
+    pub(crate) fn into_answer(self) -> ScalingResponse {
         let mut body = json!({"__type": self.exception.name(), "Message": self.message});
         if let Some(resource) = self.resource {
             body["ResourceName"] = resource.into();
         }
-        Answer { status: self.exception.status(), body: body.to_string().into_bytes() }
+        ScalingResponse { status: self.exception.status(), body: body.to_string().into_bytes() }
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Scaling {
 
 /// An answer, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ScalingResponse {
     pub status: u16,
     pub body: Vec<u8>,
 }
@@ -65,9 +65,14 @@ impl Scaling {
     }
 
     /// Answers one request of a caller who sees the tables of `namespace`.
-    pub async fn answer(&self, operation: &str, namespace: &Arc<Namespace>, body: &[u8]) -> Answer {
+    pub async fn answer(
+        &self,
+        operation: &str,
+        namespace: &Arc<Namespace>,
+        body: &[u8],
+    ) -> ScalingResponse {
         match operations::dispatch(self, operation, namespace, body).await {
-            Ok(answer) => Answer { status: 200, body: answer.to_string().into_bytes() },
+            Ok(answer) => ScalingResponse { status: 200, body: answer.to_string().into_bytes() },
             Err(error) => error.into_answer(),
         }
     }

@@ -12,7 +12,7 @@ use zenobe_auth::{
 };
 use zenobe_engine::schema::Namespace;
 
-use crate::http::cross_site::CrossSiteRefusal;
+use crate::http::allowed_hosts_and_origins::CrossSiteRefusal;
 
 pub struct AccessControl {
     /// The keys to verify signatures with; `None` accepts any well-formed signature.

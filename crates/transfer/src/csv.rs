@@ -10,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use zenobe_value::{AttributeType, AttributeValue, Attributes, Number};
 
 use crate::Record;
+use crate::byte_window::RECORD_SIZE_BYTES_MAX;
 use crate::compression::read_error;
 use crate::ion::shortened;
 use crate::read_error::{ContentError, ReadError};
-use crate::source::RECORD_SIZE_BYTES_MAX;
 
 /// The delimiters that ImportTable allows, by its names.
 pub const DELIMITERS: [&str; 6] = [",", "\t", ":", ";", "|", " "];

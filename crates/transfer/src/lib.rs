@@ -16,6 +16,7 @@
 //! * [`anonymise`]: rules that replace values on the way.
 
 pub mod anonymise;
+mod byte_window;
 pub mod compression;
 pub mod csv;
 mod csv_write;
@@ -26,7 +27,6 @@ pub mod objects;
 pub mod parquet;
 mod plain_json;
 mod read_error;
-mod source;
 pub mod sqlite;
 
 use zenobe_value::Attributes;

@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
+use crate::byte_window::{ByteSource, RECORD_SIZE_BYTES_MAX};
 use crate::compression::read_error;
 use crate::read_error::{ContentError, ReadError};
-use crate::source::{ByteSource, RECORD_SIZE_BYTES_MAX};
 
 /// Reads the lines of a file, without those that hold only white space.
 pub struct Lines<R> {

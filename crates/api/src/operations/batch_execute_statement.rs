@@ -21,7 +21,7 @@ use crate::messages::{batch, partiql as messages, throughput};
 use crate::parameters::returns::{return_capacity, return_item_on_failure_at};
 use crate::partiql::parameters::ParameterList;
 use crate::partiql::plan::PlanFault;
-use crate::partiql::{BoundStatement, Prepared, insight, plan, statement_error, write};
+use crate::partiql::{BoundStatement, Prepared, plan, plan_header, statement_error, write};
 use crate::render::write_batch_consumed_member;
 use crate::{Context, Reply};
 
@@ -53,7 +53,11 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
             Err(error) => StatementOutcome { table: None, result: Err(error) },
         });
     }
-    context.tell(insight::of_many("BatchExecuteStatement", outcomes.len(), tables.total_halves()));
+    context.tell(plan_header::of_many(
+        "BatchExecuteStatement",
+        outcomes.len(),
+        tables.total_halves(),
+    ));
     Ok(render(&outcomes, &tables, capacity))
 }
 

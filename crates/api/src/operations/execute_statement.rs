@@ -21,7 +21,8 @@ use crate::partiql::parameters::ParameterList;
 use crate::partiql::plan::PlanFault;
 use crate::partiql::read::{PageOptions, SelectedPage};
 use crate::partiql::{
-    BoundSelect, BoundStatement, Prepared, insight, next_token, plan, read, statement_error, write,
+    BoundSelect, BoundStatement, Prepared, next_token, plan, plan_header, read, statement_error,
+    write,
 };
 use crate::render::write_consumed_member;
 use crate::{Context, Reply};
@@ -160,7 +161,7 @@ impl ExecutedStatement<'_> {
         let page = PageOptions { consistent: options.consistent, limit: options.limit, start };
         let page = read::run(context.reads(), table, &plan, page).await?;
         let next_token = page.next.as_ref().map(|place| next_token::encode(place, digest()));
-        context.tell(insight::of_select(&plan, &page));
+        context.tell(plan_header::of_select(&plan, &page));
         Ok(render_page(&page, next_token.as_deref(), options.capacity))
     }
 }
@@ -190,11 +191,11 @@ async fn run_write(
     let action = write::action(bound, table.clone(), &definition.keys);
     let action = action.map_err(|fault| fault.error())?;
     let action = action.ok_or_else(messages::exists_outside_transaction)?;
-    let operation = insight::write_operation(&action);
+    let operation = plan_header::write_operation(&action);
     let outcome = write::run(context.engine, action).await;
     let outcome =
         outcome.map_err(|error| write::failure(error, is_insert, options.item_on_failure))?;
-    context.tell(insight::of_write(operation, &outcome.consumed));
+    context.tell(plan_header::of_write(operation, &outcome.consumed));
     let mut writer = Writer::new();
     writer.object(|writer| {
         let item = returned.item(&outcome);

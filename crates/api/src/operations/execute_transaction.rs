@@ -26,7 +26,7 @@ use crate::parameters::returns::{return_capacity, return_item_on_failure_at};
 use crate::partiql::parameters::ParameterList;
 use crate::partiql::plan::PlanFault;
 use crate::partiql::{
-    BoundSelect, BoundStatement, Prepared, insight, plan, statement_error, write,
+    BoundSelect, BoundStatement, Prepared, plan, plan_header, statement_error, write,
 };
 use crate::render::{write_item_responses_member, write_transaction_consumed_member};
 use crate::{Context, Reply};
@@ -323,7 +323,7 @@ async fn read(
     let command = TransactGet { gets: gets.collect() };
     let outcome = context.engine.transact_get(&command).await.map_err(statement_error)?;
     let halves = outcome.consumed.iter().map(Consumed::total_halves).sum();
-    context.tell(insight::of_many("TransactGetItems", outcome.items.len(), halves));
+    context.tell(plan_header::of_many("TransactGetItems", outcome.items.len(), halves));
     Ok(render_read(&outcome, capacity))
 }
 
@@ -356,7 +356,7 @@ async fn write(
         other => statement_error(other),
     })?;
     let halves = outcome.consumed.iter().map(Consumed::total_halves).sum();
-    context.tell(insight::of_many("TransactWriteItems", is_insert.len(), halves));
+    context.tell(plan_header::of_many("TransactWriteItems", is_insert.len(), halves));
     let mut writer = Writer::new();
     writer.object(|writer| {
         writer.name("Responses").array([(); 0], |_, ()| {});

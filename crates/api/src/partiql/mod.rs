@@ -6,10 +6,10 @@
 //! ExecuteStatement, BatchExecuteStatement and ExecuteTransaction differ only in which of these
 //! they accept and in how they run them.
 
-pub(crate) mod insight;
 pub(crate) mod next_token;
 pub(crate) mod parameters;
 pub(crate) mod plan;
+pub(crate) mod plan_header;
 mod prepare;
 pub(crate) mod read;
 pub(crate) mod write;

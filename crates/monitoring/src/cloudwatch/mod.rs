@@ -28,7 +28,7 @@ use zenobe_engine::schema::Namespace;
 use alarms::Alarms;
 use operations::Call;
 use storage::Storage;
-use wire::{Answer, Members, Protocol};
+use wire::{CloudWatchResponse, Members, Protocol};
 
 pub use insights::{Contributor, InsightReport, InsightReports};
 pub use operations::OPERATIONS;
@@ -73,7 +73,7 @@ impl CloudWatch {
         CloudWatch { storage, alarms: Alarms::new(engine), insights, done }
     }
 
-    pub async fn answer(&self, request: Request<'_>) -> Answer {
+    pub async fn answer(&self, request: Request<'_>) -> CloudWatchResponse {
         let Request { protocol, operation, namespace, body, request_id } = request;
         let result = match wire::decode(protocol, body) {
             Ok(decoded) => {

@@ -1,11 +1,11 @@
 //! What the observed traffic would cost on AWS.
 //!
 //! The [`recorder`] adds the traffic of each minute to rows of the hour, and [`observed`] reads them.
-//! The rest is arithmetic: [`capacity`] computes what would have to be provisioned, [`prices`] holds
+//! The rest is arithmetic: [`needed_capacity`] computes what would have to be provisioned, [`prices`] holds
 //! the prices, and [`estimate`] combines both.
 
-pub mod capacity;
 pub mod estimate;
+pub mod needed_capacity;
 pub mod observed;
 pub mod prices;
 mod record;

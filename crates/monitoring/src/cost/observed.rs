@@ -8,7 +8,7 @@ use zenobe_engine::error::{Error, Result};
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::service_rows::RowOwner;
 
-use super::capacity::MinuteUse;
+use super::needed_capacity::MinuteUse;
 use super::record::{
     HourRecord, MINUTES_PER_HOUR, Run, hour_keys, hour_of, keys_after, run_keys, runs_namespace,
     table_of,

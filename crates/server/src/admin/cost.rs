@@ -11,7 +11,7 @@ use zenobe_engine::command::TableName;
 use zenobe_engine::error::Error;
 use zenobe_engine::schema::{IndexKind, ItemStatistics, Namespace, TableClass, TableDescription};
 use zenobe_engine::throughput::report::units;
-use zenobe_monitoring::cost::capacity::MinuteUse;
+use zenobe_monitoring::cost::needed_capacity::MinuteUse;
 use zenobe_monitoring::cost::observed::{self, EntryCounts, EntryKey, ResourceUse};
 
 use super::{Admin, AdminError};

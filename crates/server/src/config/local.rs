@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::given::{Given, OptionSource};
 use super::values::trimmed;
-use crate::http::cross_site::CorsOrigin;
+use crate::http::allowed_hosts_and_origins::CorsOrigin;
 
 /// The data goes below DynamoDB Local's directory, which may hold that program's own files.
 const DATA_DIRECTORY: &str = "zenobe-data";

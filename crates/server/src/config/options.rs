@@ -17,7 +17,7 @@ use super::values::{
     node_name, region, throughput_parser, trimmed, wording_parser,
 };
 use crate::commands::parse_place;
-use crate::http::cross_site::{AllowedHost, CorsOrigin};
+use crate::http::allowed_hosts_and_origins::{AllowedHost, CorsOrigin};
 use crate::outbound::Url;
 use crate::test_control::Rule;
 

@@ -21,7 +21,7 @@ use super::local::LocalMode;
 use super::options::Options;
 use super::values::{CredentialsSource, ListenAddress, LogFormat};
 use crate::admin::{BackupPermission, MovePermission};
-use crate::http::cross_site::{AllowedHost, CorsOrigin};
+use crate::http::allowed_hosts_and_origins::{AllowedHost, CorsOrigin};
 use crate::http::overload::Shedding;
 use crate::outbound::Url;
 use crate::test_control::{Rule, Rules};

@@ -1,9 +1,9 @@
 //! HTTP/1.1 as DynamoDB speaks it. [`crate::dispatch::Handler`] implements the operations.
 
 mod accept_encoding;
+pub mod allowed_hosts_and_origins;
 mod body;
 pub mod connection;
-pub mod cross_site;
 mod date;
 mod guarded_stream;
 mod head;

@@ -18,8 +18,8 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::facts::RequestFacts;
 
 use super::BodyMemory;
+use super::allowed_hosts_and_origins::{CrossSitePolicy, CrossSiteRefusal};
 use super::body::{BodyError, ReceivedBody};
-use super::cross_site::{CrossSitePolicy, CrossSiteRefusal};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::overload::{Shed, Shedding};
 use super::response::Answer;

@@ -16,19 +16,19 @@ use parking_lot::Mutex;
 /// The timer of one connection.
 #[derive(Default)]
 pub struct ConnectionTimer {
-    alarm: Arc<Mutex<Alarm>>,
+    sleep: Arc<Mutex<SharedSleep>>,
 }
 
 #[derive(Default)]
-struct Alarm {
+struct SharedSleep {
     /// Fires at or before every deadline.
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
-/// Waits for a deadline with its connection's alarm.
+/// Waits for a deadline with its connection's sleep, whatever that was set for.
 struct Deadline {
     instant: Instant,
-    alarm: Arc<Mutex<Alarm>>,
+    sleep: Arc<Mutex<SharedSleep>>,
 }
 
 impl Timer for ConnectionTimer {
@@ -37,7 +37,7 @@ impl Timer for ConnectionTimer {
     }
 
     fn sleep_until(&self, instant: Instant) -> Pin<Box<dyn Sleep>> {
-        Box::pin(Deadline { instant, alarm: Arc::clone(&self.alarm) })
+        Box::pin(Deadline { instant, sleep: Arc::clone(&self.sleep) })
     }
 
     fn now(&self) -> Instant {
@@ -51,11 +51,11 @@ impl Future for Deadline {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.alarm.lock().poll(self.instant.into(), context)
+        self.sleep.lock().poll(self.instant.into(), context)
     }
 }
 
-impl Alarm {
+impl SharedSleep {
     fn poll(&mut self, deadline: tokio::time::Instant, context: &mut Context<'_>) -> Poll<()> {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if sleep.deadline() > deadline {

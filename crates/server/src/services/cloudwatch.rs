@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hyper::header::{HeaderName, HeaderValue};
-use zenobe_monitoring::cloudwatch::wire::{self, Answer};
+use zenobe_monitoring::cloudwatch::wire::{self, CloudWatchResponse};
 use zenobe_monitoring::cloudwatch::{CloudWatch, Request};
 
 use super::{AwsService, Protocol, ServiceRefusal, ServiceRequest, ServiceResponse};
@@ -41,8 +41,8 @@ pub fn render_metrics(cloudwatch: &CloudWatch, out: &mut Exposition) {
     out.single("zenobe_metrics_dropped_points_total", Counter, counts.dropped_points);
 }
 
-fn response(answer: Answer) -> ServiceResponse {
-    let Answer { status, content_type, headers, body } = answer;
+fn response(answer: CloudWatchResponse) -> ServiceResponse {
+    let CloudWatchResponse { status, content_type, headers, body } = answer;
     let header = |(name, value): (&'static str, String)| {
         Some((HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?))
     };

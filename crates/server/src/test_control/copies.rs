@@ -13,7 +13,7 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::{StreamSplit, TableReset};
 
 use super::forks::Environment;
-use super::snapshots::Remembered;
+use super::snapshots::TimedSnapshot;
 use super::{ControlError, TestControl};
 use crate::admin::Surroundings;
 use crate::instance::Instance;
@@ -21,14 +21,14 @@ use crate::serve;
 use crate::triggers::Triggers;
 
 impl TestControl {
-    fn remember(&self) -> Result<Remembered, ControlError> {
+    fn timed_snapshot(&self) -> Result<TimedSnapshot, ControlError> {
         let instance = self.instance();
         let clock_ms = instance.clock.as_ref().map(|clock| clock.now_ms());
-        Ok(Remembered { snapshot: instance.database.snapshot()?, clock_ms })
+        Ok(TimedSnapshot { snapshot: instance.database.snapshot()?, clock_ms })
     }
 
     pub fn take_snapshot(&self, name: &str) -> Result<(), ControlError> {
-        self.snapshots.keep(name, self.remember()?)
+        self.snapshots.keep(name, self.timed_snapshot()?)
     }
 
     /// Returns to a snapshot, and to the rules of the command line.
@@ -39,12 +39,12 @@ impl TestControl {
 
     /// Returns to an empty database, and to the rules of the command line.
     pub async fn reset(&self) -> Result<(), ControlError> {
-        self.replace(&Remembered::empty()).await
+        self.replace(&TimedSnapshot::empty()).await
     }
 
     /// Opens a database on the snapshot, which takes the place of the present one once running
     /// requests are answered.
-    async fn replace(&self, with: &Remembered) -> Result<(), ControlError> {
+    async fn replace(&self, with: &TimedSnapshot) -> Result<(), ControlError> {
         self.instance().database.snapshot()?;
         let settings = &self.environment.settings;
         let clock = self.clock_at(with.clock_ms);
@@ -111,7 +111,7 @@ impl TestControl {
             return Ok(Copied::Memory(self.snapshots.get(name)?));
         }
         let Location::Directory { path, .. } = &self.environment.settings.location else {
-            return Ok(Copied::Memory(Arc::new(self.remember()?)));
+            return Ok(Copied::Memory(Arc::new(self.timed_snapshot()?)));
         };
         let instance = self.instance();
         let name = format!("fork-{}", self.forks.next_copy());
@@ -176,21 +176,21 @@ fn of_table(error: Error, table: String) -> ControlError {
 
 /// The content of a fork before it is opened.
 enum Copied {
-    Memory(Arc<Remembered>),
+    Memory(Arc<TimedSnapshot>),
     Directory { files: DirectoryCopy, clock_ms: Option<u64> },
 }
 
 impl Copied {
     fn clock_ms(&self) -> Option<u64> {
         match self {
-            Copied::Memory(remembered) => remembered.clock_ms,
+            Copied::Memory(timed) => timed.clock_ms,
             Copied::Directory { clock_ms, .. } => *clock_ms,
         }
     }
 
     async fn open(self, options: Options) -> Result<(Database, Option<DirectoryCopy>), OpenError> {
         match self {
-            Copied::Memory(remembered) => Ok((remembered.snapshot.open(options).await?, None)),
+            Copied::Memory(timed) => Ok((timed.snapshot.open(options).await?, None)),
             Copied::Directory { files, .. } => Ok((files.open(options).await?, Some(files))),
         }
     }

@@ -14,25 +14,25 @@ const SNAPSHOTS_MAX: usize = 64;
 const NAME_LENGTH_MAX: usize = 64;
 
 /// A database as it was, and the time that it showed, if its clock is driven.
-pub struct Remembered {
+pub struct TimedSnapshot {
     pub snapshot: MemorySnapshot,
     pub clock_ms: Option<u64>,
 }
 
-impl Remembered {
-    pub fn empty() -> Remembered {
-        Remembered { snapshot: MemorySnapshot::empty(), clock_ms: None }
+impl TimedSnapshot {
+    pub fn empty() -> TimedSnapshot {
+        TimedSnapshot { snapshot: MemorySnapshot::empty(), clock_ms: None }
     }
 }
 
 #[derive(Default)]
 pub struct Snapshots {
-    by_name: Mutex<BTreeMap<String, Arc<Remembered>>>,
+    by_name: Mutex<BTreeMap<String, Arc<TimedSnapshot>>>,
 }
 
 impl Snapshots {
     /// Keeps a snapshot; an earlier one of that name is replaced.
-    pub fn keep(&self, name: &str, snapshot: Remembered) -> Result<(), ControlError> {
+    pub fn keep(&self, name: &str, snapshot: TimedSnapshot) -> Result<(), ControlError> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if !(1..=NAME_LENGTH_MAX).contains(&name.len()) || !name.bytes().all(is_allowed) {
             return Err(ControlError::SnapshotName { name: name.to_owned() });
@@ -45,7 +45,7 @@ impl Snapshots {
         Ok(())
     }
 
-    pub fn get(&self, name: &str) -> Result<Arc<Remembered>, ControlError> {
+    pub fn get(&self, name: &str) -> Result<Arc<TimedSnapshot>, ControlError> {
         let found = self.by_name.lock().get(name).cloned();
         found.ok_or_else(|| ControlError::NoSnapshot { name: name.to_owned() })
     }

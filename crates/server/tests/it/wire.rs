@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use zenobe::http::cross_site::{CorsOrigin, CrossSitePolicy, KnownHosts};
+use zenobe::http::allowed_hosts_and_origins::{CorsOrigin, CrossSitePolicy, KnownHosts};
 use zenobe_testing::{AUTHORIZATION, Reply};
 
 use crate::support::{ECHO, TestOptions, TestServer, assert_from_service};

@@ -4,8 +4,8 @@ use zenobe_value::{AttributeType, AttributeValue, Attributes};
 
 use super::records::{Values, set_type};
 use super::{Content, DEPTH_MAX, Parsed, Stop};
+use crate::byte_window::RECORD_SIZE_BYTES_MAX;
 use crate::read_error::ContentError;
-use crate::source::RECORD_SIZE_BYTES_MAX;
 
 /// What every file begins with, and may repeat between values.
 const VERSION_MARKER: [u8; 4] = [0xe0, 0x01, 0x00, 0xea];

@@ -14,9 +14,9 @@ use std::io::Read;
 use zenobe_value::AttributeValue;
 
 use crate::Record;
+use crate::byte_window::{ByteSource, RECORD_SIZE_BYTES_MAX};
 use crate::compression::read_error;
 use crate::read_error::{ContentError, ReadError};
-use crate::source::{ByteSource, RECORD_SIZE_BYTES_MAX};
 
 pub(crate) use records::shortened;
 pub use write::{write_change, write_item};

@@ -41,7 +41,7 @@ pub enum Protocol {
 
 /// A response, without HTTP's types.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct CloudWatchResponse {
     pub status: u16,
     pub content_type: &'static str,
     pub headers: Vec<(&'static str, String)>,
@@ -77,7 +77,7 @@ pub fn answer(
     operation: &str,
     request_id: &str,
     result: Result<Option<Structure>, Fault>,
-) -> Answer {
+) -> CloudWatchResponse {
     match result {
         Ok(result) => succeeded(protocol, operation, request_id, result),
         Err(fault) => failed(protocol, request_id, &fault),
@@ -89,18 +89,18 @@ fn succeeded(
     operation: &str,
     request_id: &str,
     result: Option<Structure>,
-) -> Answer {
+) -> CloudWatchResponse {
     let (content_type, headers) = head(protocol);
     let body = match protocol {
         Protocol::Query => xml::response(operation, request_id, result.as_ref()),
         Protocol::Json => json::encode(&Value::Structure(result.unwrap_or_default())),
         Protocol::Cbor => cbor::encode(&Value::Structure(result.unwrap_or_default())),
     };
-    Answer { status: 200, content_type, headers, body }
+    CloudWatchResponse { status: 200, content_type, headers, body }
 }
 
 /// A refusal by the HTTP layer, such as for a wrong signature.
-pub fn refuse(protocol: Protocol, status: u16, code: &str, message: &str) -> Answer {
+pub fn refuse(protocol: Protocol, status: u16, code: &str, message: &str) -> CloudWatchResponse {
     let failure = Failure { shape: code, code, who: "Sender", status, message };
     failure.render(protocol, "")
 }
@@ -114,7 +114,7 @@ struct Failure<'f> {
     message: &'f str,
 }
 
-fn failed(protocol: Protocol, request_id: &str, fault: &Fault) -> Answer {
+fn failed(protocol: Protocol, request_id: &str, fault: &Fault) -> CloudWatchResponse {
     let Fault { kind, message } = fault;
     let (shape, code) = (kind.shape(), kind.query_code());
     let failure = Failure { shape, code, who: kind.who(), status: kind.status(), message };
@@ -122,7 +122,7 @@ fn failed(protocol: Protocol, request_id: &str, fault: &Fault) -> Answer {
 }
 
 impl Failure<'_> {
-    fn render(&self, protocol: Protocol, request_id: &str) -> Answer {
+    fn render(&self, protocol: Protocol, request_id: &str) -> CloudWatchResponse {
         let (content_type, mut headers) = head(protocol);
         let error = || {
             let shape = format!("com.amazonaws.cloudwatch#{}", self.shape);
@@ -141,7 +141,7 @@ impl Failure<'_> {
             // Clients that once spoke the query protocol go on matching its codes.
             headers.push(("x-amzn-query-error", format!("{};{}", self.code, self.who)));
         }
-        Answer { status: self.status, content_type, headers, body }
+        CloudWatchResponse { status: self.status, content_type, headers, body }
     }
 }
 

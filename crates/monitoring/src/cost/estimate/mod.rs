@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::capacity::{ConstantCapacity, MinuteUse, ScaledCapacity};
+use super::needed_capacity::{ConstantCapacity, MinuteUse, ScaledCapacity};
 use super::observed::{EntryCounts, TableTraffic};
 use super::prices::{RegionPrices, StorageClass};
 use crate::traffic::Pattern;

@@ -5,7 +5,7 @@ use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::memory::MemoryStore;
 
 use super::*;
-use crate::cost::capacity::MinuteUse;
+use crate::cost::needed_capacity::MinuteUse;
 use crate::cost::observed;
 use crate::traffic::{Pattern, TrafficCounts, TrafficKey};
 

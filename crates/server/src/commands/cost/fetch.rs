@@ -6,8 +6,8 @@ use hyper::Method;
 use serde_json::Value;
 use zenobe_api::Operation;
 use zenobe_monitoring::cost::StorageClass;
-use zenobe_monitoring::cost::capacity::MinuteUse;
 use zenobe_monitoring::cost::estimate::{Stored, TableFacts};
+use zenobe_monitoring::cost::needed_capacity::MinuteUse;
 use zenobe_monitoring::cost::observed::{EntryCounts, EntryKey, ResourceUse, TableTraffic};
 
 use super::super::CommandError;

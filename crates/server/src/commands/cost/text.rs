@@ -264,8 +264,8 @@ fn count(count: u64) -> String {
 mod tests {
     use zenobe_api::Operation;
     use zenobe_monitoring::cost::PriceFile;
-    use zenobe_monitoring::cost::capacity::MinuteUse;
     use zenobe_monitoring::cost::estimate::TableFacts;
+    use zenobe_monitoring::cost::needed_capacity::MinuteUse;
     use zenobe_monitoring::cost::observed::{EntryCounts, EntryKey, ResourceUse, TableTraffic};
     use zenobe_monitoring::traffic::Pattern;
 

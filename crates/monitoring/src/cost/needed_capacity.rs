@@ -50,7 +50,7 @@ impl ConstantCapacity {
 }
 
 fn is_enough(units: u64, uses: &[MinuteUse]) -> bool {
-    let mut bucket = Bucket::default();
+    let mut bucket = BurstBucket::default();
     let mut next = None;
     uses.iter().all(|used| {
         let idle = next.map_or(0, |next| used.minute.saturating_sub(next));
@@ -62,11 +62,11 @@ fn is_enough(units: u64, uses: &[MinuteUse]) -> bool {
 
 /// What has been saved for a burst. It begins empty, as that of a new table.
 #[derive(Debug, Default)]
-struct Bucket {
+struct BurstBucket {
     halves: u64,
 }
 
-impl Bucket {
+impl BurstBucket {
     /// Minutes without requests.
     fn rest(&mut self, units: u64, minutes: u64) {
         let saved = units * HALVES_PER_MINUTE * minutes.min(BURST_MINUTES);
@@ -137,7 +137,7 @@ const MINUTES_PER_DAY: u64 = 24 * MINUTES_PER_HOUR;
 
 struct Scaler {
     units: u64,
-    bucket: Bucket,
+    bucket: BurstBucket,
     /// What was consumed in the last minutes, the newest last.
     recent: VecDeque<u64>,
     day: u64,
@@ -150,7 +150,7 @@ impl Scaler {
     fn new(first_halves: u64) -> Scaler {
         Scaler {
             units: wanted_units(first_halves),
-            bucket: Bucket::default(),
+            bucket: BurstBucket::default(),
             recent: VecDeque::with_capacity(LOW_MINUTES),
             day: 0,
             decreases_today: 0,
