@@ -9,22 +9,26 @@
 //! sync thread                                                                   sync → publish → answer
 //! ```
 //!
-//! 1. **A write arrives** ([`write`]). It waits until less is in flight than the queue allows, and gets a
-//!    [`WriteTicket`], which says when it was admitted. The ticket reserves nothing, so writes that are admitted
-//!    together can exceed the bound by what they hold. The write holds no lock yet, so it blocks no other write.
-//! 2. **It decides** ([`decide_and_queue`]). It locks its keys exclusively and its guards shared, reads both, and asks
-//!    the caller's closure what to write. A write that is queued but not published yet is *in flight*. A key that such a write has put or
-//!    deleted is read from [`crate::in_flight`], any other key from the published snapshot. (Appends, counters and
-//!    stamped puts in flight are not seen.) The new mutations take their place in the commit order ([`Queue`]) and
-//!    are in flight themselves, so the next decision sees them. Then the locks are released. Nothing is awaited under
-//!    a lock. If a move has paused writes since the write was admitted ([`crate::handover`]), the decision is
-//!    discarded, and made again after the pause.
+//! 1. **A write arrives** ([`write`]). It waits until the writes in flight are below the queue's bounds, and gets a
+//!    [`WriteTicket`], which holds the epoch in which it was admitted (each failure begins another). The ticket
+//!    reserves nothing, so writes that are admitted together can exceed the bound by what they hold. The write holds
+//!    no lock yet, so it blocks no other write.
+//! 2. **It decides** ([`decide_and_queue`]). It locks its keys exclusively and its *guards* shared (keys that it
+//!    depends on, but does not write), reads both, and asks the caller's closure what to write. A write that is
+//!    queued but not published yet is *in flight*. A key that such a write has put or deleted is read from
+//!    [`crate::in_flight`], any other key from the published snapshot. (Appends, counters and *stamped puts*, whose
+//!    keys end with a stamp that the commit gives them, are not seen in flight.) The new mutations take their place
+//!    in the commit order ([`Queue`]) and are in flight themselves, so the next decision sees them. Then the locks
+//!    are released. Nothing is awaited under a lock. If a *move*, which hands the store over to another while it is
+//!    in use ([`crate::handover`]), has paused writes since the write was admitted, the decision is discarded, and
+//!    made again after the pause.
 //! 3. **A leader commits** ([`lead_if_free`]). The write yields once, so that other tasks on its thread can queue
-//!    theirs. Then it tries to become the leader, of which there is one at a time. The leader takes what is
-//!    queued, its own write and those of others, as one [`CommitGroup`]. A writer takes the whole queue if that is at most
-//!    256 KiB, and otherwise leaves it to the commit thread, which takes about 8 MiB or 4,096 writes. The leader writes the
-//!    group to RocksDB's log and memtable in one atomic write, and takes a snapshot that nobody sees yet. (Under
-//!    [`Durability::Sync`] the log is a buffer in this process until it is synced, so even `kill -9` loses what is not.)
+//!    theirs. Then it tries to become the leader: there is only one at a time. The leader takes what is queued, its
+//!    own write and those of others, as one [`CommitGroup`]. A writer takes the whole queue if that is at most 256
+//!    KiB, and otherwise leaves it to the commit thread, which takes about 8 MiB or 4,096 writes. The leader writes
+//!    the group to RocksDB's log and memtable in one atomic write, and takes a snapshot that nobody sees yet. (Under
+//!    [`Durability::Sync`] the log is a buffer in this process until it is synced, so `kill -9` loses whatever has
+//!    not been synced.)
 //! 4. **The sync thread makes groups durable** ([`sync_groups`]). One `fdatasync` covers all groups that were written
 //!    before it. Meanwhile the next leader writes the next group. So the slower the disk, the more
 //!    writes share a sync, without a timer. Under [`Durability::Os`] there is no sync thread: what RocksDB has
@@ -48,15 +52,15 @@
 //!   write comes later in the log: a crash that loses the first loses the second too.
 //! - **An answer never rests on a lost write.** A write is answered after its group is durable. A write that changes
 //!   nothing, because its condition failed, is queued as well if anything that it read was in flight: its answer
-//!   waits for the groups before it. (An addition to something that is no counter is refused at once.)
+//!   waits for the groups before it. (An addition to a value that is not a counter is refused at once.)
 //! - **A failure fails everything unanswered** ([`fail`]). When writing or syncing fails, every write without an
 //!   answer fails: with [`Error::Uncertain`] if it may be on disk, with [`Error::Io`] if it can't be. The in-flight values
 //!   are dropped, and new writes are refused ([`Error::WritesRefused`]). Readers keep the last published snapshot, and
-//!   wait only while the database is closed. The *epoch* changes: a write that
+//!   wait only while RocksDB is being reopened. The *epoch* changes: a write that
 //!   was admitted before the failure cannot be queued after it, and a group from an earlier epoch is not published.
 //!   The commit thread closes the database and opens it again ([`crate::recovery`]). From then on decisions rest on
 //!   what the disk really holds.
-//! - **A defect is a failure.** If any of these steps panics, the waiting writes fail instead of waiting forever.
+//! - **A panic counts as a failure.** If any of these steps panics, the waiting writes fail instead of waiting forever.
 
 mod encode;
 mod leader_lock;
@@ -121,14 +125,14 @@ pub(crate) async fn write(
         let ticket = poll_fn(|context| store.queue.poll_ticket(context)).await?;
         match decide_and_queue(store, ticket, set, decide)? {
             Decided::Queued(answer) => break answer,
-            Decided::Finished => return Ok(CommitOutcome::default()),
+            Decided::NothingToCommit => return Ok(CommitOutcome::default()),
             Decided::Paused => {}
         }
     };
     commit_queued(store, answer).await
 }
 
-/// A write that a pause does not concern: the one that seals the store.
+/// A write that a pause does not concern: the one that seals the store, which notes in it where its content has gone.
 pub(crate) async fn write_in_pause(
     store: &Inner,
     set: WriteSet<'_>,
@@ -136,7 +140,7 @@ pub(crate) async fn write_in_pause(
 ) -> Result<CommitOutcome> {
     match decide_and_queue(store, store.queue.ticket_in_pause(), set, decide)? {
         Decided::Queued(answer) => commit_queued(store, answer).await,
-        Decided::Finished => Ok(CommitOutcome::default()),
+        Decided::NothingToCommit => Ok(CommitOutcome::default()),
         Decided::Paused => unreachable!("its ticket ignores pauses"),
     }
 }
@@ -171,7 +175,7 @@ impl Drop for WakeOnDrop<'_> {
 enum Decided {
     Queued(AnswerReceiver),
     /// It changes nothing, and rests on nothing that could still be lost.
-    Finished,
+    NothingToCommit,
     /// Writes have been paused since the write was admitted. Nothing is queued.
     Paused,
 }
@@ -190,9 +194,9 @@ fn decide_and_queue(
         Decision::Abort => Vec::new(),
     };
     if mutations.is_empty() && !is_any_in_flight {
-        return Ok(Decided::Finished);
+        return Ok(Decided::NothingToCommit);
     }
-    // An addition to something that is no counter must fail now: once it is queued, others may build on it.
+    // An addition to a value that is not a counter must fail now: once it is queued, others may build on it.
     let published = |key: &Key| store.published.for_decision()?.read(key);
     store.known_counters.check(&mutations, &store.in_flight, published)?;
     let are_declared = are_declared(set, &mutations);
@@ -259,7 +263,7 @@ pub(crate) struct CommitGroup {
     /// The counters that the group changes.
     counters: Vec<Key>,
     /// The last RocksDB sequence number that was known to be durable when the group was encoded. The log carries it,
-    /// so that damage can be told from a torn end.
+    /// so that damage can be told from a torn tail.
     horizon: u64,
     /// The state right after the group, or `None` if the group changes nothing.
     snapshot: Option<Arc<Snapshot>>,
@@ -313,7 +317,8 @@ fn lead(
 }
 
 fn unlock(store: &Inner, leader: MutexGuard<'_, Option<LeaderState>>) {
-    if store.leader.unlock(leader) {
+    let is_wanted = store.leader.unlock(leader);
+    if is_wanted {
         store.queue.wake_commit_thread();
     }
 }
@@ -364,6 +369,7 @@ impl LeaderState {
             None => self.encode(store, store.queue.take()),
         };
         let Some((group, batch)) = next else { return };
+        // The log tap copies committed groups for whoever ships them elsewhere.
         let copy = store.log_tap.is_on().then(|| batch.data().to_vec());
         match self.database.write(batch) {
             Ok(()) => self.after_write(store, group, copy),
@@ -398,7 +404,7 @@ impl LeaderState {
         if store.log_tap.is_on() {
             group.logged = written.map(|batch| self.log_group(store, batch, group.newest_stamp));
         }
-        let snapshot = Snapshot::new(Arc::clone(&self.database), Arc::clone(&store.values));
+        let snapshot = Snapshot::new(Arc::clone(&self.database), Arc::clone(&store.value_cache));
         group.snapshot = Some(Arc::new(snapshot));
         self.hand_on(store, group);
     }
@@ -419,7 +425,7 @@ impl LeaderState {
     }
 
     /// Writes the horizon by itself. The next group would carry it, but may never come. Without it, damage to the last
-    /// groups would look like a torn end of the log.
+    /// groups would look like a torn tail of the log.
     fn log_horizon(&mut self) -> Result<()> {
         let horizon = self.database.horizon();
         if horizon != self.logged_horizon {
@@ -502,7 +508,8 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
     if let Some(snapshot) = newest_snapshot(&groups) {
         groups.iter().for_each(|group| update_value_cache(store, group));
         store.published.publish(Arc::clone(snapshot));
-        // After the publication, so that whoever hears of a change can read it, and before the answers.
+        // The change tap tells a move which keys have changed: after the publication, so that the move can read
+        // them, and before the answers.
         if store.change_tap.is_on() {
             groups.iter().for_each(|group| record_changes(store, group));
         }
@@ -522,10 +529,10 @@ fn update_value_cache(store: &Inner, group: &CommitGroup) {
     let Some(snapshot) = &group.snapshot else { return };
     for write in &group.writes {
         let mutations = write.mutations.iter().zip(write.are_declared.iter().copied());
-        store.values.change(snapshot.version(), mutations);
+        store.value_cache.change(snapshot.version(), mutations);
     }
     for counter in &group.counters {
-        store.values.forget(snapshot.version(), counter);
+        store.value_cache.forget(snapshot.version(), counter);
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Inner {
     /// Empty until the commit thread starts, while it recovers the store, and after its end.
     pub leader: LeaderLock<Option<LeaderState>>,
     pub published: Published,
-    pub values: Arc<ValueCache>,
+    pub value_cache: Arc<ValueCache>,
     pub commit_groups: AtomicU64,
     pub commit_batches: AtomicU64,
     pub dead_runs: Arc<DeadRuns>,
@@ -53,7 +53,7 @@ impl Inner {
             false => AcceptDamage::No,
         };
         let database = Arc::new(RocksDatabase::open(directory, &options, accept_damage)?);
-        let values = ValueCache::new(options.value_cache_bytes());
+        let value_cache = ValueCache::new(options.value_cache_bytes());
         let reclaimer = Arc::new(Reclaimer::default());
         Ok(Inner {
             locks: KeyLocks::new(),
@@ -61,8 +61,8 @@ impl Inner {
             known_counters: KnownCounters::new(),
             queue: Queue::new(&options),
             leader: LeaderLock::default(),
-            published: Published::new(Snapshot::new(database, Arc::clone(&values))),
-            values,
+            published: Published::new(Snapshot::new(database, Arc::clone(&value_cache))),
+            value_cache,
             commit_groups: AtomicU64::new(0),
             commit_batches: AtomicU64::new(0),
             change_tap: ChangeTap::default(),

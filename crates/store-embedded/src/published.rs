@@ -137,7 +137,7 @@ mod tests {
     use zenobe_store::{Error, Reader};
 
     fn snapshot(store: &Inner, of: &Snapshot) -> Arc<Snapshot> {
-        Arc::new(Snapshot::new(Arc::clone(of.database()), Arc::clone(&store.values)))
+        Arc::new(Snapshot::new(Arc::clone(of.database()), Arc::clone(&store.value_cache)))
     }
 
     /// A read that waits for the database does not block its thread.

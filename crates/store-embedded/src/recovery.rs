@@ -87,9 +87,9 @@ fn reopen(store: &Inner, directory: &Arc<Directory>, insists: bool) -> Result<Ar
         Ok(database) => {
             let database = Arc::new(database);
             // The log may have more than was published before the failure.
-            store.values.clear();
+            store.value_cache.clear();
             store.change_tap.lose();
-            let snapshot = Snapshot::new(Arc::clone(&database), Arc::clone(&store.values));
+            let snapshot = Snapshot::new(Arc::clone(&database), Arc::clone(&store.value_cache));
             store.published.publish_again(Arc::new(snapshot));
             Ok(database)
         }

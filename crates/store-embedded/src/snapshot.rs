@@ -40,15 +40,15 @@ pub(crate) struct Snapshot {
     /// Borrows from the database, and is dropped before it.
     snapshot: rocksdb::Snapshot<'static>,
     database: Arc<RocksDatabase>,
-    values: Arc<ValueCache>,
+    value_cache: Arc<ValueCache>,
     /// What the value cache knows this state by.
     version: u64,
 }
 
 impl Snapshot {
     /// The state of the database as it is now. Must be published, if at all, after the snapshots made before it.
-    pub fn new(database: Arc<RocksDatabase>, values: Arc<ValueCache>) -> Snapshot {
-        let version = values.next_version();
+    pub fn new(database: Arc<RocksDatabase>, value_cache: Arc<ValueCache>) -> Snapshot {
+        let version = value_cache.next_version();
         let snapshot = database.rocks().snapshot();
         // SAFETY: the snapshot borrows the `DB` inside the `Arc`, whose address does not change and which
         // lives at least as long as this, because this owns a reference to it and fields are
@@ -58,7 +58,7 @@ impl Snapshot {
         };
         let mut point_reads = ReadOptions::default();
         point_reads.set_snapshot(&snapshot);
-        Snapshot { point_reads, snapshot, database, values, version }
+        Snapshot { point_reads, snapshot, database, value_cache, version }
     }
 
     pub fn database(&self) -> &Arc<RocksDatabase> {
@@ -75,12 +75,12 @@ impl Snapshot {
     }
 
     pub fn read(&self, key: &[u8]) -> Result<Option<Value>> {
-        if let Some(value) = self.values.get(key, self.version) {
+        if let Some(value) = self.value_cache.get(key, self.version) {
             return Ok(Some(value));
         }
         let value = self.read_stored(key)?;
         if let Some(value) = &value {
-            self.values.keep(key, self.version, value);
+            self.value_cache.keep(key, self.version, value);
         }
         Ok(value)
     }
@@ -96,7 +96,7 @@ impl Snapshot {
     /// as many single reads.
     pub fn read_batch(&self, keys: &[&Key]) -> Result<Vec<Option<Value>>> {
         let mut values: Vec<Option<Value>> =
-            keys.iter().map(|key| self.values.get(key, self.version)).collect();
+            keys.iter().map(|key| self.value_cache.get(key, self.version)).collect();
         let mut missing: Vec<usize> = (0..keys.len()).filter(|at| values[*at].is_none()).collect();
         missing.sort_by_key(|at| keys[*at]);
         // RocksDB holds what it has found until it is copied, so large items are read a few at a time.
@@ -106,7 +106,7 @@ impl Snapshot {
             for (&at, found) in some.iter().zip(found) {
                 if let Some(value) = found.map_err(|error| rocksdb_error(&error))? {
                     let value = Bytes::copy_from_slice(&value);
-                    self.values.keep(keys[at], self.version, &value);
+                    self.value_cache.keep(keys[at], self.version, &value);
                     values[at] = Some(value);
                 }
             }
@@ -280,7 +280,7 @@ mod tests {
                     KEYS => Key::from_static(b"counter"),
                     number => key(number),
                 };
-                hits += usize::from(snapshot.values.get(&key, snapshot.version).is_some());
+                hits += usize::from(snapshot.value_cache.get(&key, snapshot.version).is_some());
                 let read = snapshot.read(&key).unwrap();
                 assert_eq!(read, snapshot.read_stored(&key).unwrap(), "{key:?}");
             }

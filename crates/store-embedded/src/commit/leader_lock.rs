@@ -29,7 +29,8 @@ impl<T> LeaderLock<T> {
         })
     }
 
-    /// Returns whether a write found the lock taken while it was held. Every guard must be returned here, not dropped.
+    /// Returns whether a write found the lock taken while it was held: it did not lead, so the commit
+    /// thread must be woken for it. Every guard must be returned here, not dropped.
     pub fn unlock(&self, guard: MutexGuard<'_, T>) -> bool {
         drop(guard);
         fence(Ordering::SeqCst);
