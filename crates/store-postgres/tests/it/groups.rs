@@ -1,16 +1,12 @@
 //! Writes that share transactions, and the round trips that they take.
 
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
-
 use futures_util::future::join_all;
 use zenobe_store::conformance::{block_on, commit};
 use zenobe_store::{Batch, Decision, Key, Store, Value, WriteSet};
 use zenobe_store_postgres::Options;
 use zenobe_testing::{NetworkFault, Postgres, Proxy};
 
-use crate::support::{Database, get, increment, number, open};
+use crate::support::{Database, get, number, open};
 
 /// Writes that wait together are committed together.
 #[test]
@@ -158,74 +154,4 @@ fn additions_count_after_another_node_has_begun_the_counter_again() {
         assert_eq!([counted(&store), counted(&other)], [before + 12; 2]);
     }
     assert_eq!(number(get(&other, b"k").as_ref()), 54);
-}
-
-/// Groups in flight that wait for a lock hold back nobody else: a group grows beside them only for its batch window.
-#[test]
-fn a_group_does_not_wait_for_groups_that_are_held_up() {
-    const HELD_UP: usize = 8;
-    let database = Database::new(Options { writers: 2 * HELD_UP, ..Options::default() });
-    let store = database.store();
-    let lock = LogLock::take(&database.url);
-    let (done, committed) = mpsc::channel();
-    thread::scope(|scope| {
-        let mut held_up = Vec::new();
-        for number in 0..HELD_UP {
-            let store = &store;
-            held_up.push(scope.spawn(move || increment(store, &format!("k{number}"))));
-            // Each has a group of its own, because the ones before it have been sent.
-            lock.await_waiting(number + 1);
-        }
-        let store = &store;
-        scope.spawn(move || {
-            commit(store, |batch| batch.put("free", "1"));
-            done.send(()).expect("the test waits");
-        });
-        let outcome = committed.recv_timeout(Duration::from_secs(60));
-        lock.release();
-        outcome.expect("a write that needs no lock is committed");
-        for write in held_up {
-            write.join().expect("it does not panic").expect("it is committed once it can be");
-        }
-    });
-}
-
-/// Holds the table of logs, which all writes with appends need.
-struct LogLock {
-    runtime: tokio::runtime::Runtime,
-    client: tokio_postgres::Client,
-}
-
-impl LogLock {
-    fn take(url: &str) -> LogLock {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let client = runtime.block_on(async {
-            let (client, connection) =
-                tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it connects");
-            tokio::spawn(connection);
-            let lock = "BEGIN; LOCK TABLE zenobe_log IN ACCESS EXCLUSIVE MODE";
-            client.batch_execute(lock).await.expect("nobody else has it");
-            client
-        });
-        LogLock { runtime, client }
-    }
-
-    /// Waits until so many transactions wait for the lock.
-    fn await_waiting(&self, count: usize) {
-        let waiting = "SELECT count(*) FROM pg_locks
-            WHERE relation = 'zenobe_log'::regclass AND NOT granted";
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            let row = self.runtime.block_on(self.client.query_one(waiting, &[])).unwrap();
-            if row.get::<_, i64>(0) >= count as i64 {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{} of {count} wait", row.get::<_, i64>(0));
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn release(&self) {
-        self.runtime.block_on(self.client.batch_execute("ROLLBACK")).expect("it is released");
-    }
 }
