@@ -231,11 +231,16 @@ impl Clock for WallClock {
     }
 }
 
-#[tokio::test]
-async fn a_clock_that_has_jumped_deletes_no_activity() {
+async fn world_that_distrusts_jumps() -> (World, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(START_MS));
     let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(WallClock(clock.clone())));
     let world = World::of_account("000000000000", store, clock.clone(), shown, 7).await;
+    (world, clock)
+}
+
+#[tokio::test]
+async fn a_clock_that_has_jumped_deletes_no_activity() {
+    let (world, clock) = world_that_distrusts_jumps().await;
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 8, "MaxCapacity": 20})).await;
     // To a full hour, at which old activities are deleted.
@@ -247,9 +252,7 @@ async fn a_clock_that_has_jumped_deletes_no_activity() {
 
 #[tokio::test]
 async fn a_clock_that_has_jumped_runs_no_scheduled_action_until_it_is_confirmed() {
-    let clock = Arc::new(ManualClock::new(START_MS));
-    let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(WallClock(clock.clone())));
-    let world = World::of_account("000000000000", store, clock.clone(), shown, 7).await;
+    let (world, clock) = world_that_distrusts_jumps().await;
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
     let later_ms = START_MS + 30 * DAY_MS;
@@ -269,9 +272,7 @@ async fn a_clock_that_has_jumped_runs_no_scheduled_action_until_it_is_confirmed(
 /// The minutes that were jumped over had no requests, and must not count as quiet ones.
 #[tokio::test]
 async fn a_clock_that_has_jumped_changes_no_capacity() {
-    let clock = Arc::new(ManualClock::new(START_MS));
-    let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(WallClock(clock.clone())));
-    let world = World::of_account("000000000000", store, clock.clone(), shown, 7).await;
+    let (world, clock) = world_that_distrusts_jumps().await;
     world.create_table(20).await;
     world.register(json!({"MinCapacity": 5, "MaxCapacity": 100})).await;
     world.track(json!({})).await;
@@ -296,9 +297,7 @@ async fn a_clock_that_has_jumped_changes_no_capacity() {
 /// After a jump that was confirmed, or that was too short to be noticed.
 #[tokio::test]
 async fn a_clock_that_has_jumped_ahead_and_back_delays_no_scheduled_action() {
-    let clock = Arc::new(ManualClock::new(START_MS));
-    let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(WallClock(clock.clone())));
-    let world = World::of_account("000000000000", store, clock.clone(), shown, 7).await;
+    let (world, clock) = world_that_distrusts_jumps().await;
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
     world.done("PutScheduledAction", target(raise("first", START_MS + 30_000, 15))).await;

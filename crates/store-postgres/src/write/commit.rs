@@ -419,7 +419,7 @@ impl<'a> Changes<'a> {
             };
             sent.push(delete.boxed());
         }
-        // The counters of the collections before those of the table, which other groups add to as well.
+        // New counters come first. Other groups add to the known ones as well, so those are locked last.
         if !self.first_additions.deltas.is_empty() {
             sent.push(self.first_additions.mark(session, revision));
             sent.push(self.first_additions.add(session, &statements.add_first, slot));
