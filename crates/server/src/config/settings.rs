@@ -272,10 +272,8 @@ impl Settings {
             dead_letter_directory: options.dead_letter_directory,
             idle_timeout: seconds(options.idle_timeout_seconds),
             stall_timeout: seconds(options.stall_timeout_seconds),
-            shedding: (options.shed_after_ms > 0).then(|| Shedding {
-                turn_max: Duration::from_millis(options.shed_after_ms.into()),
-                ..Shedding::default()
-            }),
+            shedding: (options.shed_after_ms > 0)
+                .then(|| Shedding::after(Duration::from_millis(options.shed_after_ms.into()))),
             shutdown_timeout: seconds(options.shutdown_timeout_seconds),
             drain: seconds(options.drain_seconds),
             clock_jump_ms_max: match options.clock_jump_seconds {

@@ -2,13 +2,14 @@
 //!
 //! A worker serves its connections in turns: a turn serves the requests that have arrived when it
 //! begins, one after the other, and later ones wait for the next turn. So no request waits longer than
-//! two turns take. While a worker is never idle, a task on it times its turns. A turn that has served
-//! enough requests and has taken too long admits no more: the rest get a throttling error, after which
-//! SDKs back off and retry.
+//! two turns take. While a worker is never idle, a task on it times its turns. A turn that has taken
+//! too long serves no more requests if a crowd is waiting: the rest get a throttling error, after
+//! which SDKs back off and retry. Without a crowd everybody is served, however long it takes: a few
+//! clients with expensive requests are no overload.
 //!
 //! Two thirds of the cost of a small request are the kernel's, and an error costs as much. So the
-//! error is delayed for a while. Its connection is quiet meanwhile, and the time that shedding saves
-//! is not spent on shedding.
+//! error is delayed for a while, and longer the more connections wait for one. A connection is quiet
+//! meanwhile, so refusals take only a bounded share of the worker's time, and turns stay short.
 //!
 //! This is controlled delay, as in CoDel: a queue that empties now and then is left alone, however
 //! long it gets; only a standing queue is bounded.
@@ -24,15 +25,17 @@ use std::time::{Duration, Instant};
 pub struct Shedding {
     /// How long a turn may take before its requests are refused.
     pub turn_max: Duration,
-    /// How many requests each turn serves, however long they take. A few clients with expensive
-    /// requests are no overload.
-    pub turn_requests: u32,
+    /// How many requests may wait on a worker before any is refused: those of the turn, and those
+    /// whose refusal is delayed.
+    pub waiting_max: u32,
     /// How many requests a worker serves without being idle before it looks at the clock.
     pub unwatched_requests: u32,
     /// How long a worker may go without being idle before its turns are timed: bursts are served.
     pub standing_min: Duration,
-    /// How long errors are delayed, on average.
-    pub hold: Duration,
+    /// How long errors are delayed at least, on average.
+    pub hold_min: Duration,
+    /// How much longer errors are delayed for each request that waits.
+    pub hold_per_waiting: Duration,
 }
 
 /// How long turns are timed after the last request was shed.
@@ -45,22 +48,49 @@ const WARNING_DISTANCE: Duration = Duration::from_secs(60);
 impl Default for Shedding {
     fn default() -> Shedding {
         Shedding {
-            turn_max: Duration::from_millis(2),
+            turn_max: Duration::from_micros(500),
             // The runtime polls for new requests after every 61 tasks, so a turn may have about half as many
             // requests again as the worker has connections. 200 connections on one worker are no overload.
-            turn_requests: 320,
+            waiting_max: 320,
             unwatched_requests: 256,
             standing_min: Duration::from_millis(100),
-            hold: Duration::from_millis(100),
+            hold_min: Duration::from_millis(100),
+            // A refusal takes about 10 µs, so all of them take a fifth of the worker's time.
+            hold_per_waiting: Duration::from_micros(50),
         }
     }
 }
 
-/// A request that is shed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A request that is shed. It counts as waiting until this is dropped.
+#[derive(Debug)]
 pub struct Shed {
-    /// How long to delay the error.
-    pub hold: Duration,
+    hold: Duration,
+    _held: Held,
+}
+
+impl Shed {
+    /// Waits until the error may be sent.
+    pub async fn wait(self) {
+        tokio::time::sleep(self.hold).await;
+    }
+}
+
+/// Counts a request whose refusal is delayed, on the thread that serves its connection.
+#[derive(Debug)]
+struct Held;
+
+impl Held {
+    fn new(turns: &Turns) -> Held {
+        turns.held.set(turns.held.get() + 1);
+        Held
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The thread-local is gone if the thread is ending.
+        let _ = WORKER.try_with(|turns| turns.held.set(turns.held.get().saturating_sub(1)));
+    }
 }
 
 thread_local! {
@@ -73,6 +103,12 @@ pub fn note_rest() {
 }
 
 impl Shedding {
+    /// Sheds what would wait longer than this. A request waits for two turns at most, and the refusals in
+    /// them, the kernel and the client take as long again.
+    pub fn after(wait_max: Duration) -> Shedding {
+        Shedding { turn_max: wait_max / 4, ..Shedding::default() }
+    }
+
     /// Admits a request on this thread, or sheds it.
     pub fn admit(&self) -> Result<(), Shed> {
         WORKER.with(|turns| {
@@ -85,7 +121,7 @@ impl Shedding {
             }
             match verdict {
                 Verdict::Admit | Verdict::Watch => Ok(()),
-                Verdict::Shed => Err(Shed { hold: turns.next_hold(self.hold) }),
+                Verdict::Shed => Err(Shed { hold: turns.next_hold(self), _held: Held::new(turns) }),
             }
         })
     }
@@ -133,7 +169,9 @@ struct Turns {
     is_watched: Cell<bool>,
     /// When the current turn began, if it is timed.
     turn_since: Cell<Option<Instant>>,
-    admitted_in_turn: Cell<u32>,
+    requests_in_turn: Cell<u32>,
+    /// Refused requests whose error is still delayed.
+    held: Cell<u32>,
     look_again_at: Cell<Option<Instant>>,
     last_shed_at: Cell<Option<Instant>>,
     warned_at: Cell<Option<Instant>>,
@@ -147,7 +185,8 @@ impl Turns {
             standing_since: Cell::new(None),
             is_watched: Cell::new(false),
             turn_since: Cell::new(None),
-            admitted_in_turn: Cell::new(0),
+            requests_in_turn: Cell::new(0),
+            held: Cell::new(0),
             look_again_at: Cell::new(None),
             last_shed_at: Cell::new(None),
             warned_at: Cell::new(None),
@@ -177,13 +216,13 @@ impl Turns {
             self.last_shed_at.set(None);
         }
         if let Some(since) = self.turn_since.get() {
-            let admitted = self.admitted_in_turn.get();
             let is_long = now.duration_since(since) >= shedding.turn_max;
-            if is_long && admitted >= shedding.turn_requests {
+            let is_shed = is_long && self.waiting() >= shedding.waiting_max;
+            self.requests_in_turn.set(self.requests_in_turn.get().saturating_add(1));
+            if is_shed {
                 self.note_shed(now);
                 return Verdict::Shed;
             }
-            self.admitted_in_turn.set(admitted.saturating_add(1));
             return Verdict::Admit;
         }
         let standing_since = self.standing_since.get().unwrap_or(now);
@@ -200,7 +239,7 @@ impl Turns {
 
     fn begin(&self, now: Instant) {
         self.turn_since.set(Some(now));
-        self.admitted_in_turn.set(0);
+        self.requests_in_turn.set(0);
     }
 
     /// Ends a turn. Returns whether the next one is to be timed too.
@@ -208,7 +247,7 @@ impl Turns {
         let Some(since) = self.turn_since.get() else { return false };
         // A turn without requests means that nobody waits. Timing further turns would keep the worker
         // from going idle.
-        let is_empty = self.admitted_in_turn.get() == 0;
+        let is_empty = self.requests_in_turn.get() == 0;
         let is_alert = self.last_shed_at.get().is_some();
         let is_long = now.duration_since(since) >= shedding.turn_max;
         if !is_empty && (is_alert || is_long) {
@@ -237,9 +276,14 @@ impl Turns {
         }
     }
 
+    fn waiting(&self) -> u32 {
+        self.requests_in_turn.get().saturating_add(self.held.get())
+    }
+
     /// Spread evenly from half to one and a half times the average, so that those who were shed
     /// together don't come back together.
-    fn next_hold(&self, average: Duration) -> Duration {
+    fn next_hold(&self, shedding: &Shedding) -> Duration {
+        let average = shedding.hold_min.max(shedding.hold_per_waiting * self.waiting());
         // Multiples of the golden ratio, modulo one, leave no gaps and form no clusters.
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
         let fraction = (self.shed.get().wrapping_mul(GOLDEN) >> 54) as u32;
@@ -254,7 +298,7 @@ mod tests {
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     fn shedding() -> Shedding {
-        Shedding { turn_requests: 3, unwatched_requests: 2, ..Shedding::default() }
+        Shedding { waiting_max: 3, unwatched_requests: 2, ..Shedding::default() }
     }
 
     fn watched(shedding: &Shedding, now: Instant) -> Turns {
@@ -295,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_serves_some_whatever_they_take_and_others_while_it_is_short() {
+    fn a_few_are_served_whatever_they_take_and_a_crowd_while_the_turn_is_short() {
         let (shedding, mut now) = (shedding(), Instant::now());
         let turns = watched(&shedding, now);
         now += MILLISECOND;
@@ -308,10 +352,42 @@ mod tests {
         assert!(turns.end(&shedding, now));
         for _ in 0..3 {
             now += 10 * MILLISECOND;
-            assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "each turn serves three");
+            assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "three are no crowd");
         }
         assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
         assert_eq!(turns.shed.get(), 2);
+    }
+
+    #[test]
+    fn requests_whose_refusal_is_delayed_belong_to_the_crowd() {
+        let (shedding, mut now) = (shedding(), Instant::now());
+        let turns = watched(&shedding, now);
+        WORKER.with(|worker| assert_eq!(worker.held.get(), 0));
+        turns.begin(now);
+        turns.held.set(2);
+        now += 2 * MILLISECOND;
+        assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "the third that waits");
+        assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
+        assert!(turns.end(&shedding, now));
+        turns.held.set(3);
+        assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "the turn is short");
+        now += 2 * MILLISECOND;
+        assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
+        turns.held.set(0);
+        assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "the crowd has gone");
+    }
+
+    #[test]
+    fn a_refusal_is_held_until_it_was_sent_or_its_client_left() {
+        let held = || WORKER.with(|turns| turns.held.get());
+        let shed = || WORKER.with(|turns| Shed { hold: MILLISECOND, _held: Held::new(turns) });
+        let (sent, dropped) = (shed(), shed());
+        assert_eq!(held(), 2);
+        drop(dropped);
+        assert_eq!(held(), 1);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(sent.wait());
+        assert_eq!(held(), 0);
     }
 
     #[test]
@@ -347,15 +423,19 @@ mod tests {
 
     #[test]
     fn errors_are_held_back_for_different_times() {
-        let turns = Turns::new();
+        let (turns, shedding) = (Turns::new(), Shedding::default());
         let holds: Vec<Duration> = (0..100)
             .map(|number| {
                 turns.shed.set(number);
-                turns.next_hold(100 * MILLISECOND)
+                turns.next_hold(&shedding)
             })
             .collect();
         assert!(holds.iter().all(|hold| (50..150).contains(&hold.as_millis())));
         let first_half = holds.iter().filter(|hold| hold.as_millis() < 100).count();
         assert!((45..=55).contains(&first_half), "{first_half}");
+        // 4,000 errors every 200 ms take 40 of them.
+        turns.held.set(4_000);
+        turns.shed.set(0);
+        assert_eq!(turns.next_hold(&shedding), 100 * MILLISECOND, "half of the average");
     }
 }

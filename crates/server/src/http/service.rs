@@ -215,7 +215,7 @@ impl<H: Handler> Service<H> {
     /// Refuses a request because there are too many.
     async fn shed(&self, parts: &request::Parts, body: Incoming, shed: Shed) -> Answer {
         self.metrics.request_shed();
-        tokio::time::sleep(shed.hold).await;
+        shed.wait().await;
         let error = ApiError::rate_exceeded();
         let called = ServiceCall::of(parts).and_then(|call| Some((self.service(&call)?, call)));
         let Some((service, call)) = called else { return self.refuse(parts, body, error).await };

@@ -15,10 +15,11 @@ const METRICS: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 fn server() -> TestServer {
     let shedding = Shedding {
         turn_max: Duration::ZERO,
-        turn_requests: 1,
+        waiting_max: 1,
         unwatched_requests: 0,
         standing_min: Duration::ZERO,
-        hold: Duration::from_millis(1),
+        hold_min: Duration::from_millis(1),
+        hold_per_waiting: Duration::ZERO,
     };
     let options = TestOptions { shedding: Some(shedding), workers: Some(1), ..Default::default() };
     TestServer::start_with(options)
