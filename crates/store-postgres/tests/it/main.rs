@@ -9,3 +9,4 @@ mod outages;
 mod plans;
 mod round_trips;
 mod support;
+mod tls;
