@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// The part of the machine's processors that a backup takes.
-const PART_OF_MACHINE: f64 = 0.1;
+/// The part of the machine's processors that a backup takes. It also evicts what requests have in the processors' caches, and
+/// requests shall lose no more than a tenth of their speed to it.
+const PART_OF_MACHINE: f64 = 1.0 / 16.0;
 /// Rests shorter than this are added up.
 const REST_MIN: Duration = Duration::from_millis(5);
 const REST_MAX: Duration = Duration::from_secs(2);
 
-/// Rests after work, for so long that the work takes a tenth of the machine. Waiting for the network is no work.
+/// Rests after work, for so long that the work takes a sixteenth of the machine. Waiting for the network is no work.
 #[derive(Debug)]
 pub struct CpuShare {
     rest_per_work: f64,

@@ -27,7 +27,7 @@ const ASK_INTERVAL: Duration = Duration::from_millis(200);
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "The server at --endpoint copies its whole database while it serves: it links its files in milliseconds, reads them to compute checksums, \
-and stores those that no earlier backup at the same place has stored. It uses at most a tenth of the machine's processors. For s3:// places it uses its \
+and stores those that no earlier backup at the same place has stored. It uses at most a sixteenth of the machine's processors. For s3:// places it uses its \
 own --s3-endpoint and access keys. A path is one on the server's machine.\n\n\
 The manifest is written last: a backup without one does not count. `zenobe restore` restores a backup.\n\n\
 Examples:\n  zenobe backup --to file:///var/backups/zenobe\n  zenobe backup --to s3://bucket/zenobe --endpoint http://127.0.0.1:8000\n  \
