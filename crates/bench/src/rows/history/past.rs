@@ -6,16 +6,18 @@ use serde_json::json;
 use zenobe_load::{Plan, Workload};
 
 use crate::load::{self, lane};
-use crate::measure::interleave;
+use crate::measure::{Lane, interleave};
 use crate::outcome::{Finding, Outcome, Section, count};
 use crate::rows::Context;
 use crate::subjects::server::{Keeping, Server};
-use crate::{Result, answers};
+use crate::{Result, answers, progress};
 
 const SHARE_MIN: f64 = 0.6;
 const CONNECTIONS: usize = 64;
 /// How many versions each item has besides the current one. The reads see the middle one.
 const VERSIONS: usize = 10;
+/// How long items are read before anything is measured.
+const WARM_UP: Duration = Duration::from_secs(8);
 
 pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     let (effort, title) = (context.effort.in_short_turns(), "reads as of a time");
@@ -25,22 +27,40 @@ pub fn measure(context: &Context<'_>) -> Result<Outcome> {
     answers::keep_history(server.address, &now.table, true)?;
     rewrite(title, &now, VERSIONS / 2)?;
     let past = load::as_of(&now, second_that_is_over()?)?;
+    // Each round of first reads has a second of its own.
+    let mut unread = Vec::new();
+    for _ in 0..effort.rounds {
+        unread.push(load::as_of(&now, second_that_is_over()?)?);
+    }
     rewrite(title, &now, VERSIONS - VERSIONS / 2)?;
     check_differs(&now, &past)?;
     server.settle(title)?;
     for plan in [&now, &past] {
-        load::warm_up(plan, effort.duration)?;
+        progress::show(&format!("{title}: reading the items once"));
+        load::warm_up(plan, WARM_UP)?;
     }
-    let lanes = vec![lane("GetItem", now), lane("GetItem as of a time", past)];
+    let lanes = vec![lane("GetItem", now.clone()), lane("GetItem as of a time", past)];
     let series = interleave(title, effort.rounds, effort.duration, lanes)?;
     let what = format!("GetItem as of a time, items with {VERSIONS} earlier versions");
     let finding = Finding::share("history-get", what, SHARE_MIN, "GetItem", &series[1], &series[0]);
+    let first_read = Lane::new("first GetItem as of a time", |duration| {
+        let plan = unread.pop().ok_or("there is a second for each round")?;
+        load::sample(&plan, duration)
+    });
+    let lanes = vec![lane("GetItem", now), first_read];
+    let first = interleave(title, effort.rounds, effort.duration, lanes)?;
     let note = format!(
-        "{CONNECTIONS} connections. Each of the {} items was written {} times; the reads see the version in the middle.",
+        "{CONNECTIONS} connections. Each of the {} items was written {} times; the reads see the version in the middle. As those of GetItem, most items have been read as \
+         of the time before, in a run of {} s.",
         count(effort.items as f64),
-        VERSIONS + 1
+        VERSIONS + 1,
+        WARM_UP.as_secs(),
     );
-    let sections = vec![Section::of_series("History: GetItem as of a time", &note, &series)];
+    let first_note = "The same, but each round reads as of another second, for the first time.";
+    let sections = vec![
+        Section::of_series("History: GetItem as of a time", &note, &series),
+        Section::of_series("History: the first GetItem as of a time", first_note, &first),
+    ];
     Ok(Outcome { findings: vec![finding], sections, charts: Vec::new() })
 }
 
