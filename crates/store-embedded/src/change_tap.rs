@@ -1,4 +1,5 @@
-//! What commits change, for whoever copies the store while it is in use. Off, it costs a load per publication.
+//! The change tap: the keys that commits change, for a move, which copies the store while it is in use
+//! ([`crate::handover`]). Off, it costs a load per publication.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

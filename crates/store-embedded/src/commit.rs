@@ -1,12 +1,12 @@
-//! The commit path: how a write gets into the log, onto the disk, to readers, and back to its caller.
+//! The commit path: how a write gets into the write-ahead log, onto the disk, to readers, and back to its caller.
 //!
-//! This file tells the whole story, in the order in which it happens. *The log* is RocksDB's write-ahead log here. The
-//! store's append logs, such as a stream's shards, are data like any other.
+//! This file tells the whole story, in the order in which it happens. The store has two kinds of logs. The *write-ahead
+//! log* is RocksDB's. *Append logs*, such as a stream's shards, are data like any other ([`Mutation::Append`]).
 //!
 //! ```text
 //! writer        admit → lock keys → read → decide → queue → unlock → yield → lead?
-//! leader                                            take the queue → write the log → snapshot
-//! sync thread                                                                   sync → publish → answer
+//! leader                                  take the queue → write to RocksDB → snapshot
+//! sync thread                                                                  sync → publish → answer
 //! ```
 //!
 //! 1. **A write arrives** ([`write`]). It waits until the writes in flight are below the queue's bounds, and gets a
@@ -16,19 +16,24 @@
 //! 2. **It decides** ([`decide_and_queue`]). It locks its keys exclusively and its *guards* shared (keys that it
 //!    depends on, but does not write), reads both, and asks the caller's closure what to write. A write that is
 //!    queued but not published yet is *in flight*. A key that such a write has put or deleted is read from
-//!    [`crate::in_flight`], any other key from the published snapshot. (Appends, counters and *stamped puts*, whose
-//!    keys end with a stamp that the commit gives them, are not seen in flight.) The new mutations take their place
+//!    [`crate::in_flight`], any other key from the published snapshot. The new mutations take their place
 //!    in the commit order ([`Queue`]) and are in flight themselves, so the next decision sees them. Then the locks
-//!    are released. Nothing is awaited under a lock. If a *move*, which hands the store over to another while it is
-//!    in use ([`crate::handover`]), has paused writes since the write was admitted, the decision is discarded, and
-//!    made again after the pause.
+//!    are released. Nothing is awaited under a lock.
+//!
+//!    Three kinds of mutations get their bytes only from the commit, so no decision sees them in flight: *appends*, which
+//!    get the next number of their append log; *counters*, to which the commit adds; and *stamped puts*, whose keys end
+//!    with the time of the commit.
+//!
+//!    A *move* copies the store into another while it is in use, and at its end pauses writes and hands over
+//!    ([`crate::handover`]). If writes have been paused since this one was admitted, its decision is discarded and made
+//!    again after the pause.
 //! 3. **A leader commits** ([`lead_if_free`]). The write yields once, so that other tasks on its thread can queue
 //!    theirs. Then it tries to become the leader: there is only one at a time. The leader takes what is queued, its
 //!    own write and those of others, as one [`CommitGroup`]. A writer takes the whole queue if that is at most 256
 //!    KiB, and otherwise leaves it to the commit thread, which takes about 8 MiB or 4,096 writes. The leader writes
-//!    the group to RocksDB's log and memtable in one atomic write, and takes a snapshot that nobody sees yet. (Under
-//!    [`Durability::Sync`] the log is a buffer in this process until it is synced, so `kill -9` loses whatever has
-//!    not been synced.)
+//!    the group to RocksDB as one batch, which goes into the write-ahead log and the memtable atomically. Then it takes
+//!    a snapshot, which nobody sees yet. (Under [`Durability::Sync`] the write-ahead log is a buffer in this process
+//!    until it is synced, so `kill -9` loses whatever has not been synced.)
 //! 4. **The sync thread makes groups durable** ([`sync_groups`]). One `fdatasync` covers all groups that were written
 //!    before it. Meanwhile the next leader writes the next group. So the slower the disk, the more
 //!    writes share a sync, without a timer. Under [`Durability::Os`] there is no sync thread: what RocksDB has
@@ -36,25 +41,36 @@
 //! 5. **Groups are published and answered** ([`publish`]). Readers get the snapshot of the last group, and each
 //!    waiting write gets its answer.
 //!
-//! A leader that is a writer must not keep its thread for long: the thread serves other requests. So the **commit
-//! thread** ([`commit_thread`]) leads when the queue is large, when RocksDB stalls writes, after a slow commit, and
-//! when a write tried to lead while another was leading. It also writes the *durable horizon*, the last sequence number that is
-//! known to be synced ([`crate::write_ahead_log`]), into the log of an idle store, and recovers the store after a failure.
+//! A leader that is a writer must not keep its thread for long: the thread serves other requests. So there is a **commit
+//! thread** ([`commit_thread`]). It leads
+//!
+//! - when the queue is too large for a writer, for as long as anything is left in it,
+//! - when RocksDB stalls writes, and for a second after a stall or a slow commit,
+//! - when a write found another leader at work,
+//! - when a caller dropped its write before it tried to lead,
+//! - when the store has recovered, or is being closed, while writes are queued.
+//!
+//! It also recovers the store after a failure, and writes the *horizon* of an idle store. The horizon is the last
+//! sequence number that is known to be durable. Each group carries it into the write-ahead log, so that a start can tell
+//! a damaged log from one that a crash has torn: a record at or before the horizon must be there
+//! ([`crate::write_ahead_log`]).
 //!
 //! # What always holds
 //!
 //! - **One order.** Whoever holds the leader lock takes a group from the queue, writes it, and hands it on. So the
-//!   queue, the log, the syncs and the publications have the same order. If a write survives a crash, so does every
-//!   write before it.
+//!   queue, the write-ahead log, the syncs and the publications have the same order. If a write survives a crash, so does
+//!   every write before it.
 //! - **Readers see durable state only.** A snapshot is published after the sync that covers it. (Under
 //!   [`Durability::Os`], *durable* means here and below: handed to the operating system.)
 //! - **Writers see what is in flight.** So a decision may rest on a write that can still be lost. But then its own
-//!   write comes later in the log: a crash that loses the first loses the second too.
-//! - **An answer never rests on a lost write.** A write is answered after its group is durable. A write that changes
+//!   write comes later in the write-ahead log: a crash that loses the first loses the second too.
+//! - **An answer does not rest on a lost write.** A write is answered after its group is durable. A write that changes
 //!   nothing, because its condition failed, is queued as well if anything that it read was in flight: its answer
-//!   waits for the groups before it. (An addition to a value that is not a counter is refused at once.)
+//!   waits for the groups before it. There is one exception: adding to a value that is not a counter fails at once, even
+//!   if the value is in flight, because such a write must not be queued.
 //! - **A failure fails everything unanswered** ([`fail`]). When writing or syncing fails, every write without an
-//!   answer fails: with [`Error::Uncertain`] if it may be on disk, with [`Error::Io`] if it can't be. The in-flight values
+//!   answer fails: with [`Error::Uncertain`] if it may be on disk, with [`Error::Io`] if it can't be. (If a group cannot
+//!   even be encoded, its writes get [`Error::Uncertain`] too. That is never wrong, only cautious.) The in-flight values
 //!   are dropped, and new writes are refused ([`Error::WritesRefused`]). Readers keep the last published snapshot, and
 //!   wait only while RocksDB is being reopened. The *epoch* changes: a write that
 //!   was admitted before the failure cannot be queued after it, and a group from an earlier epoch is not published.
@@ -93,7 +109,7 @@ use crate::inner::Inner;
 use crate::numbers::Numbers;
 use crate::options::Durability;
 use crate::recovery;
-use crate::rocks_database::RocksDatabase;
+use crate::rocks_database::{RocksDatabase, WriteAttempt};
 use crate::snapshot::Snapshot;
 use crate::write_ahead_log;
 
@@ -105,14 +121,17 @@ use self::sync_thread::SyncThread;
 /// A writer's commit that takes longer than this is slow: it has blocked everything else on its thread.
 const SLOW_COMMIT: Duration = Duration::from_millis(20);
 
-/// After a slow commit or a stall, writers leave leading to the commit thread for this long.
-const CAUTION: Duration = Duration::from_secs(1);
+/// After a slow commit or a stall, only the commit thread leads for this long.
+const NO_WRITER_LEADS_FOR: Duration = Duration::from_secs(1);
 
-/// After this long without a publication, the commit thread writes the durable horizon into the log.
+/// After this long without a publication, the commit thread writes the horizon into the write-ahead log.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 
-/// A write with more keys than this reads them together, and finds them by their hashes.
-const FEW_KEYS_MAX: usize = 32;
+/// A write with more keys than this reads them in one pass of RocksDB instead of one by one.
+const SINGLE_READS_MAX: usize = 32;
+
+/// A write with more keys than this finds them by their hashes instead of comparing them one by one.
+const COMPARED_KEYS_MAX: usize = 32;
 
 // --- 1 and 2: a write arrives, decides, and is queued ---
 
@@ -132,7 +151,8 @@ pub(crate) async fn write(
     commit_queued(store, answer).await
 }
 
-/// A write that a pause does not concern: the one that seals the store, which notes in it where its content has gone.
+/// The write that a move makes while writes are paused: it puts or deletes the seal, the row that says where the
+/// store's content has gone.
 pub(crate) async fn write_in_pause(
     store: &Inner,
     set: WriteSet<'_>,
@@ -146,10 +166,12 @@ pub(crate) async fn write_in_pause(
 }
 
 async fn commit_queued(store: &Inner, mut answer: AnswerReceiver) -> Result<CommitOutcome> {
-    let unattended = WakeOnDrop(store);
+    let wake_if_dropped = WakeOnDrop(store);
     // Other tasks on this thread queue their writes now, and one commit serves them all.
     yield_now().await;
-    std::mem::forget(unattended);
+    // From here to the attempt to lead nothing is awaited, so this future cannot be dropped in between. It needs nobody
+    // else to lead for it.
+    std::mem::forget(wake_if_dropped);
     let lost = |oneshot::Canceled| {
         Err(Error::Uncertain { detail: "the commit ended without an answer".to_owned() })
     };
@@ -161,8 +183,8 @@ async fn commit_queued(store: &Inner, mut answer: AnswerReceiver) -> Result<Comm
     answer.await.unwrap_or_else(lost)
 }
 
-/// Held while a queued write has not tried to lead yet. If the caller drops the write then, the commit thread commits
-/// it.
+/// Held by a queued write until it tries to lead. If its caller drops it before that, the commit thread leads in its
+/// place.
 struct WakeOnDrop<'a>(&'a Inner);
 
 impl Drop for WakeOnDrop<'_> {
@@ -174,7 +196,7 @@ impl Drop for WakeOnDrop<'_> {
 /// What became of a decision.
 enum Decided {
     Queued(AnswerReceiver),
-    /// It changes nothing, and rests on nothing that could still be lost.
+    /// It changes nothing, and read nothing that could still be lost.
     NothingToCommit,
     /// Writes have been paused since the write was admitted. Nothing is queued.
     Paused,
@@ -190,20 +212,23 @@ fn decide_and_queue(
     let _locks = store.locks.lock(set);
     let (values, is_any_in_flight) = read(store, set)?;
     let mutations = match decide(&values) {
-        Decision::Commit(batch) => batch.mutations,
+        Decision::Commit(changes) => changes.mutations,
         Decision::Abort => Vec::new(),
     };
     if mutations.is_empty() && !is_any_in_flight {
         return Ok(Decided::NothingToCommit);
     }
     // An addition to a value that is not a counter must fail now: once it is queued, others may build on it.
-    let published = |key: &Key| store.published.for_decision()?.read(key);
-    store.known_counters.check(&mutations, &store.in_flight, published)?;
+    let published = |key: &Key| store.published.without_waiting()?.read(key);
+    store.known_counters.check_additions(&mutations, &store.in_flight, published)?;
     let are_declared = are_declared(set, &mutations);
     let mutations: Arc<Vec<Mutation>> = Arc::new(mutations);
     let queued = store.queue.push(ticket, Arc::clone(&mutations), are_declared)?;
-    let Some((first_order, answer)) = queued else { return Ok(Decided::Paused) };
-    store.in_flight.insert(first_order, &mutations);
+    let Some((first_place, answer)) = queued else { return Ok(Decided::Paused) };
+    // The write is queued before its values are in flight, because the queue gives them their places. No decision that
+    // declares these keys runs in between: they are still locked. If the write is published in between, its places are
+    // retired, and nothing is inserted.
+    store.in_flight.insert(first_place, &mutations);
     store.known_counters.forget_replaced(&mutations);
     Ok(Decided::Queued(answer))
 }
@@ -214,9 +239,9 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     let in_flight: Vec<Option<InFlightValue>> =
         keys().map(|key| store.in_flight.get(key)).collect();
     // Loaded after looking up what is in flight, so that it contains what has been published since.
-    let snapshot = store.published.for_decision()?;
+    let snapshot = store.published.without_waiting()?;
     let is_any_in_flight = in_flight.iter().any(Option::is_some);
-    if in_flight.len() > FEW_KEYS_MAX {
+    if in_flight.len() > SINGLE_READS_MAX {
         let published: Vec<&Key> =
             keys().zip(&in_flight).filter(|it| it.1.is_none()).map(|it| it.0).collect();
         let mut published = snapshot.read_batch(&published)?.into_iter();
@@ -234,8 +259,8 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     Ok((values, is_any_in_flight))
 }
 
-/// Which mutations put a key that the write declared, and not one that the decision derived from it. Only the value
-/// cache asks.
+/// Which mutations put a key that the write declared, and not one that the decision derived from it. The value cache
+/// keeps the former: whoever names a key is likely to name it again, while derived rows are scanned.
 fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
     // Restores and imports declare thousands of keys at once, and put them in the same order.
     let mut in_order = set.keys.iter().peekable();
@@ -246,42 +271,43 @@ fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
             return true;
         }
         match set.keys.len() {
-            ..=FEW_KEYS_MAX => set.keys.contains(key),
+            ..=COMPARED_KEYS_MAX => set.keys.contains(key),
             _ => many.get_or_insert_with(|| set.keys.iter().collect()).contains(key),
         }
     };
     mutations.iter().map(&mut is_declared).collect()
 }
 
-// --- 3: a leader writes a group to the log ---
+// --- 3: a leader writes a group to RocksDB ---
 
-/// The writes of one RocksDB write. Several groups may share a sync and a publication.
+/// The writes that a leader takes from the queue together. They become one RocksDB batch, or none if they change nothing.
+/// Several groups may share a sync and a publication.
 pub(crate) struct CommitGroup {
     writes: Vec<QueuedWrite>,
     /// The outcome of each write, in the same order.
     outcomes: Vec<CommitOutcome>,
     /// The counters that the group changes.
     counters: Vec<Key>,
-    /// The last RocksDB sequence number that was known to be durable when the group was encoded. The log carries it,
-    /// so that damage can be told from a torn tail.
+    /// The last RocksDB sequence number that was known to be durable when the group was encoded.
     horizon: u64,
-    /// The state right after the group, or `None` if the group changes nothing.
+    /// The state right after the group. `None` until the group is written, and if it changes nothing.
     snapshot: Option<Arc<Snapshot>>,
     /// The newest stamp in the keys of the group, if there is one.
     newest_stamp: Stamp,
-    /// What was written, if somebody ships the log ([`crate::log_tap`]).
-    logged: Option<LogGroup>,
+    /// What was written, if a backup ships it ([`crate::log_tap`]).
+    for_log_tap: Option<LogGroup>,
 }
 
 /// The state that only the leader uses. The leader lock ([`Inner::leader`]) holds it.
 pub(crate) struct LeaderState {
     database: Arc<RocksDatabase>,
-    /// The values of counters and the last numbers of the store's logs ([`Mutation::Append`]), which only commits change.
+    /// The values of counters and the last numbers of append logs, which only commits change.
     numbers: Numbers,
-    /// The horizon that was last written to the log.
+    /// The horizon that the write-ahead log carries. At first, the last sequence number that the database was opened with:
+    /// all before it is in table files, so the log has nothing whose loss a horizon would have to show.
     logged_horizon: u64,
-    /// A group that RocksDB did not write, because it stalls writes. Its counters and appends are numbered already,
-    /// so the commit thread must write it as it is, before any other.
+    /// A group that RocksDB did not write, because it stalls writes. Its counters are summed and its appends numbered, so
+    /// the commit thread must write it as it is, before any other.
     stalled: Option<(CommitGroup, WriteBatch)>,
     /// `None` where a write is durable once it is written.
     sync_thread: Option<SyncThread>,
@@ -289,35 +315,34 @@ pub(crate) struct LeaderState {
     slow_at: Option<Instant>,
 }
 
+/// The leader lock, held. Whoever holds it is the leader, or changes the leader's state.
+type Leadership<'a> = MutexGuard<'a, Option<LeaderState>>;
+
 /// A writer leads, unless there is a leader already: that one wakes the commit thread when it unlocks.
 fn lead_if_free(store: &Inner) {
-    if let Some(leader) = store.leader.try_lock() {
-        lead(store, leader, |leader| leader.commit_briefly(store));
+    if let Some(leadership) = store.leader_lock.try_lock() {
+        lead(store, leadership, |leader| leader.write_group_briefly(store));
     }
 }
 
 /// The commit thread leads.
 fn lead_patiently(store: &Inner) {
-    lead(store, store.leader.lock(), |leader| leader.commit_patiently(store));
+    lead(store, store.leader_lock.lock(), |leader| leader.write_group_patiently(store));
 }
 
-fn lead(
-    store: &Inner,
-    mut leader: MutexGuard<'_, Option<LeaderState>>,
-    commit: impl FnOnce(&mut LeaderState),
-) {
+fn lead(store: &Inner, mut leadership: Leadership<'_>, write_group: impl FnOnce(&mut LeaderState)) {
     // There is no state while the store recovers. Recovery wakes the commit thread when it has made one.
-    if let Some(leader) = &mut *leader
-        && catch_unwind(AssertUnwindSafe(|| commit(leader))).is_err()
+    if let Some(leader) = &mut *leadership
+        && catch_unwind(AssertUnwindSafe(|| write_group(leader))).is_err()
     {
         // Still under the lock, so that no other leader commits what the defect left behind.
         fail_after_panic(store, "a commit panicked");
     }
-    unlock(store, leader);
+    unlock(store, leadership);
 }
 
-fn unlock(store: &Inner, leader: MutexGuard<'_, Option<LeaderState>>) {
-    let is_wanted = store.leader.unlock(leader);
+fn unlock(store: &Inner, leadership: Leadership<'_>) {
+    let is_wanted = store.leader_lock.unlock(leadership);
     if is_wanted {
         store.queue.wake_commit_thread();
     }
@@ -330,26 +355,27 @@ impl LeaderState {
         LeaderState { database, numbers, logged_horizon, stalled: None, sync_thread, slow_at: None }
     }
 
-    /// Commits what is queued, or leaves it to the commit thread if that could block this thread.
-    fn commit_briefly(&mut self, store: &Inner) {
+    /// Writes what is queued to RocksDB and hands it on, or leaves it to the commit thread if that could block this
+    /// thread.
+    fn write_group_briefly(&mut self, store: &Inner) {
         let begin = Instant::now();
-        let is_cautious = self.slow_at.is_some_and(|slow_at| begin < slow_at + CAUTION);
-        let writes = match is_cautious || self.stalled.is_some() {
+        let was_slow = self.slow_at.is_some_and(|slow_at| begin < slow_at + NO_WRITER_LEADS_FOR);
+        let writes = match was_slow || self.stalled.is_some() {
             true => None,
             false => store.queue.take_if_small(),
         };
         let Some(writes) = writes else { return store.queue.wake_commit_thread() };
         let Some((group, batch)) = self.encode(store, writes) else { return };
-        // RocksDB takes the batch even if it does not write it.
+        // The attempt consumes the batch. If RocksDB stalls writes, it is needed again, and otherwise perhaps for the log tap.
         let copy = batch.data().to_vec();
-        let written = self.database.write_unless_stalled(batch);
+        let attempt = self.database.write_unless_stalled(batch);
         let end = Instant::now();
-        if end - begin > SLOW_COMMIT || matches!(written, Ok(false)) {
+        if end - begin > SLOW_COMMIT || matches!(attempt, Ok(WriteAttempt::Stalled)) {
             self.slow_at = Some(end);
         }
-        match written {
-            Ok(true) => self.after_write(store, group, Some(copy)),
-            Ok(false) => {
+        match attempt {
+            Ok(WriteAttempt::Written) => self.after_write(store, group, Some(copy)),
+            Ok(WriteAttempt::Stalled) => {
                 self.stalled = Some((group, WriteBatch::from_data(&copy)));
                 store.queue.wake_commit_thread();
             }
@@ -357,19 +383,22 @@ impl LeaderState {
         }
     }
 
-    /// Commits the stalled group, or else what is queued, however long it takes.
-    fn commit_patiently(&mut self, store: &Inner) {
+    /// Writes the stalled group to RocksDB, or else what is queued, and hands it on, however long it takes.
+    fn write_group_patiently(&mut self, store: &Inner) {
         if let Some(detail) = store.queue.failure() {
-            // The store was closed before it could recover. Nothing may get into the log behind a write that was lost.
-            let stalled = self.stalled.take().map(|(group, _)| group);
-            return answer_with_error(store, &Error::Io { detail }, Vec::from_iter(stalled));
+            // The store has failed since this task was given, or was closed before it could recover. Nothing may get into
+            // the write-ahead log behind a lost write.
+            if let Some((group, _)) = self.stalled.take() {
+                answer_with_error(store, &Error::Io { detail }, group.writes);
+            }
+            return;
         }
         let next = match self.stalled.take() {
             Some(stalled) => Some(stalled),
             None => self.encode(store, store.queue.take()),
         };
         let Some((group, batch)) = next else { return };
-        // The log tap copies committed groups for whoever ships them elsewhere.
+        // Only the log tap needs a copy.
         let copy = store.log_tap.is_on().then(|| batch.data().to_vec());
         match self.database.write(batch) {
             Ok(()) => self.after_write(store, group, copy),
@@ -377,7 +406,7 @@ impl LeaderState {
         }
     }
 
-    /// Turns writes into a group and one RocksDB write. `None` if nothing is left to write.
+    /// Turns writes into a group and its RocksDB batch. `None` if nothing is left to write.
     fn encode(
         &mut self,
         store: &Inner,
@@ -397,19 +426,21 @@ impl LeaderState {
         None
     }
 
-    /// After a group has been written: notes its horizon and what is shipped of it, takes its snapshot, and hands it on.
-    fn after_write(&mut self, store: &Inner, mut group: CommitGroup, written: Option<Vec<u8>>) {
+    /// After a group has been written: notes its horizon, keeps what the log tap needs, takes the snapshot, and hands the
+    /// group on.
+    fn after_write(&mut self, store: &Inner, mut group: CommitGroup, batch: Option<Vec<u8>>) {
         self.logged_horizon = group.horizon;
-        self.numbers.trim();
+        self.numbers.forget_excess();
         if store.log_tap.is_on() {
-            group.logged = written.map(|batch| self.log_group(store, batch, group.newest_stamp));
+            group.for_log_tap = batch.map(|batch| self.log_group(store, batch, group.newest_stamp));
         }
         let snapshot = Snapshot::new(Arc::clone(&self.database), Arc::clone(&store.value_cache));
         group.snapshot = Some(Arc::new(snapshot));
         self.hand_on(store, group);
     }
 
-    /// The group that has just been written, for whoever ships the log. There is one leader, so its numbers are the last.
+    /// The batch that has just been written, as a backup ships it. There is one leader, so its sequence numbers are the
+    /// last.
     fn log_group(&self, store: &Inner, batch: Vec<u8>, newest_stamp: Stamp) -> LogGroup {
         let entries = write_ahead_log::entries_of(&batch);
         let last = self.database.rocks().latest_sequence_number();
@@ -424,9 +455,9 @@ impl LeaderState {
         }
     }
 
-    /// Writes the horizon by itself. The next group would carry it, but may never come. Without it, damage to the last
-    /// groups would look like a torn tail of the log.
-    fn log_horizon(&mut self) -> Result<()> {
+    /// Writes the horizon by itself, if the write-ahead log does not carry it. The next group would, but may never come.
+    /// Without it, damage to the last groups would look like a torn tail.
+    fn write_horizon_if_new(&mut self) -> Result<()> {
         let horizon = self.database.horizon();
         if horizon != self.logged_horizon {
             self.database.write_horizon(horizon)?;
@@ -446,13 +477,13 @@ impl CommitGroup {
             horizon,
             snapshot: None,
             newest_stamp: Stamp::default(),
-            logged: None,
+            for_log_tap: None,
         }
     }
+}
 
-    fn size_bytes(&self) -> usize {
-        self.writes.iter().map(|write| write.size_bytes).sum()
-    }
+fn size_bytes(writes: &[QueuedWrite]) -> usize {
+    writes.iter().map(|write| write.size_bytes).sum()
 }
 
 // --- 4: the sync thread makes groups durable ---
@@ -473,7 +504,7 @@ fn sync_groups(store: &Inner, written: &mpsc::Receiver<CommitGroup>) {
         let groups: Vec<CommitGroup> = iter::once(first).chain(written.try_iter()).collect();
         let synced = match newest_snapshot(&groups) {
             Some(snapshot) => snapshot.database().sync_log(),
-            // Aborted writes only, and the groups before them are durable.
+            // No group wrote anything, because no write changes anything. The groups before them are durable already.
             None => Ok(()),
         };
         match synced {
@@ -495,6 +526,9 @@ fn newest_snapshot(groups: &[CommitGroup]) -> Option<&Arc<Snapshot>> {
 /// The order matters. The cache changes before the snapshot is published, so that it never shows a reader an older
 /// value. The in-flight values retire after that, so that every decision finds a value in one of the two. Answers
 /// come last, so that callers read what they wrote.
+///
+/// A write leaves in three steps. `in_flight.retire` hides its values from decisions, `in_flight.free` frees their
+/// memory, and `queue.release` lets other writes be admitted in its place.
 fn publish(store: &Inner, groups: Vec<CommitGroup>) {
     let epoch = store.queue.epoch();
     let is_current = |group: &CommitGroup| group.writes.iter().all(|write| write.epoch == epoch);
@@ -503,23 +537,24 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
     if !stale.is_empty() {
         // A failure came in between. These may be durable or not: recovery finds out.
         let detail = store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
-        answer_with_error(store, &Error::Uncertain { detail }, stale);
+        let error = Error::Uncertain { detail };
+        stale.into_iter().for_each(|group| answer_with_error(store, &error, group.writes));
     }
     if let Some(snapshot) = newest_snapshot(&groups) {
         groups.iter().for_each(|group| update_value_cache(store, group));
         store.published.publish(Arc::clone(snapshot));
-        // The change tap tells a move which keys have changed: after the publication, so that the move can read
-        // them, and before the answers.
+        // Two taps. The change tap names the changed keys, for a move. It comes after the publication, so that the move can
+        // read their values, and before the answers. The log tap has the bytes of the groups, for backups.
         if store.change_tap.is_on() {
             groups.iter().for_each(|group| record_changes(store, group));
         }
         if store.log_tap.is_on() {
-            let logged = groups.iter_mut().filter_map(|group| group.logged.take());
-            logged.for_each(|group| store.log_tap.push(group));
+            let written = groups.iter_mut().filter_map(|group| group.for_log_tap.take());
+            written.for_each(|group| store.log_tap.push(group));
         }
     }
     if let Some(last) = groups.last().and_then(|group| group.writes.last()) {
-        store.in_flight.retire(last.last_order);
+        store.in_flight.retire(last.last_place);
     }
     groups.into_iter().for_each(|group| answer(store, group));
 }
@@ -536,7 +571,7 @@ fn update_value_cache(store: &Inner, group: &CommitGroup) {
     }
 }
 
-/// Notes the changed keys for a move that is copying the store.
+/// Tells a move which keys the group has changed.
 fn record_changes(store: &Inner, group: &CommitGroup) {
     for (write, outcome) in group.writes.iter().zip(&group.outcomes) {
         store.change_tap.record(&write.mutations, outcome);
@@ -544,11 +579,11 @@ fn record_changes(store: &Inner, group: &CommitGroup) {
 }
 
 fn answer(store: &Inner, group: CommitGroup) {
-    let (count, size_bytes) = (group.writes.len(), group.size_bytes());
+    let (count, size_bytes) = (group.writes.len(), size_bytes(&group.writes));
     // Counted before the answers, so that a caller finds its own write in the statistics.
     let changing = group.writes.iter().filter(|write| !write.mutations.is_empty()).count();
     store.commit_groups.fetch_add(u64::from(group.snapshot.is_some()), Ordering::Relaxed);
-    store.commit_batches.fetch_add(changing as u64, Ordering::Relaxed);
+    store.committed_writes.fetch_add(changing as u64, Ordering::Relaxed);
     let mut retired = Vec::with_capacity(count);
     for (write, outcome) in group.writes.into_iter().zip(group.outcomes) {
         // The caller may have dropped its write.
@@ -556,54 +591,57 @@ fn answer(store: &Inner, group: CommitGroup) {
         retired.push(write.mutations);
     }
     // After the answers, because this only frees memory.
-    retired.iter().for_each(|mutations| store.in_flight.remove(mutations));
+    retired.iter().for_each(|mutations| store.in_flight.free(mutations));
     store.queue.release(count, size_bytes);
 }
 
 // --- A failure ---
 
-/// Fails these groups and all that is queued, and refuses new writes until the store has recovered. Groups that are
-/// with the sync thread fail in [`publish`], because the epoch is another, and a stalled one in [`recover`].
+/// Fails these groups and all that is queued, and refuses new writes until the store has recovered. Groups that the sync
+/// thread has fail in [`publish`], because they are from an earlier epoch. A stalled group fails in [`recover`].
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     tracing::error!("a commit failed; the store refuses writes until it recovers: {error}");
-    let (queued, last_order) = store.queue.fail(error.to_string());
-    // What is recovered from the log may be more than what was published.
+    let (queued, last_place) = store.queue.fail(error.to_string());
+    // Recovery may find more in the write-ahead log than was published.
     store.change_tap.lose();
     store.log_tap.lose();
-    // New decisions do not see lost values. A running one is refused by `Queue::push`: its epoch is the old one.
-    store.in_flight.retire(last_order);
-    store.in_flight.clear();
+    // Retiring hides the lost values from new decisions, even those that a queued write has yet to insert. Then their
+    // memory can be freed. `Queue::push` refuses a running decision, whose epoch is the old one. What is known of a counter
+    // may rest on a lost value.
+    store.in_flight.retire(last_place);
+    store.in_flight.free_all();
     store.known_counters.clear();
     let detail = error.to_string();
-    answer_with_error(store, &Error::Uncertain { detail: detail.clone() }, groups);
-    // These never reached RocksDB.
-    answer_with_error(store, &Error::Io { detail }, vec![CommitGroup::new(queued, 0)]);
+    let uncertain = Error::Uncertain { detail: detail.clone() };
+    groups.into_iter().for_each(|group| answer_with_error(store, &uncertain, group.writes));
+    // What was still queued never reached RocksDB.
+    answer_with_error(store, &Error::Io { detail }, queued);
 }
 
-/// A defect must leave no write waiting. The store then refuses writes, as with a failing disk.
+/// After a panic, no write may wait forever, and nothing may be committed on top of what the panic left behind. So it is
+/// handled like a failing disk.
 fn fail_after_panic(store: &Inner, detail: &str) {
     fail(store, &Error::Io { detail: detail.to_owned() }, Vec::new());
 }
 
-/// If the error is [`Error::Uncertain`], recovery may find these writes on disk or not.
-fn answer_with_error(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
-    for group in groups {
-        let (count, size_bytes) = (group.writes.len(), group.size_bytes());
-        for write in group.writes {
-            let _ = write.answer.send(Err(error.clone()));
-        }
-        store.queue.release(count, size_bytes);
+/// Answers the writes of a group, or those that were queued. If the error is [`Error::Uncertain`], recovery may find them
+/// on disk or not.
+fn answer_with_error(store: &Inner, error: &Error, writes: Vec<QueuedWrite>) {
+    let (count, size_bytes) = (writes.len(), size_bytes(&writes));
+    for write in writes {
+        let _ = write.answer.send(Err(error.clone()));
     }
+    store.queue.release(count, size_bytes);
 }
 
-// --- The commit thread leads, logs the horizon, and recovers the store ---
+// --- The commit thread leads, writes the horizon, and recovers the store ---
 
 /// Makes the first leader's state and starts the commit thread.
 pub(crate) fn start(store: &Arc<Inner>) -> Result<JoinHandle<()>> {
-    let database = Arc::clone(store.published.for_decision()?.database());
+    let database = Arc::clone(store.published.without_waiting()?.database());
     replace_leader_state(store, Some(LeaderState::new(database, start_sync_thread(store)?)));
-    let theirs = Arc::clone(store);
-    crate::spawn("zenobe-commit", move || run_commit_thread(&theirs))
+    let store_of_thread = Arc::clone(store);
+    crate::spawn("zenobe-commit", move || run_commit_thread(&store_of_thread))
         .inspect_err(|_| drop(replace_leader_state(store, None)))
 }
 
@@ -619,10 +657,10 @@ fn commit_thread(store: &Arc<Inner>) {
     loop {
         match store.queue.next_task(IDLE_AFTER) {
             Task::Lead => lead_patiently(store),
-            Task::LogHorizon { published } => log_horizon(store, published),
+            Task::WriteHorizon { answered_groups } => write_horizon(store, answered_groups),
             Task::Recover => match recover(store) {
-                Some(()) => {}
-                None => return,
+                Ok(()) => {}
+                Err(ClosedBeforeRecovery) => return,
             },
             // The queue is empty, but a stalled group may be left.
             Task::Stop => return lead_patiently(store),
@@ -630,62 +668,67 @@ fn commit_thread(store: &Arc<Inner>) {
     }
 }
 
-fn log_horizon(store: &Inner, published: u64) {
-    let mut leader = store.leader.lock();
-    match leader.as_mut().map_or(Ok(()), LeaderState::log_horizon) {
-        Ok(()) => store.queue.record_logged_horizon(published),
+fn write_horizon(store: &Inner, answered_groups: u64) {
+    let mut leadership = store.leader_lock.lock();
+    match leadership.as_mut().map_or(Ok(()), LeaderState::write_horizon_if_new) {
+        Ok(()) => store.queue.record_written_horizon(answered_groups),
         // Still under the lock, so that no other leader commits after the failure.
         Err(error) => fail(store, &error, Vec::new()),
     }
-    unlock(store, leader);
+    unlock(store, leadership);
 }
 
-/// Reopens the database and replaces the leader's state. `None` if the store is closed first.
-fn recover(store: &Arc<Inner>) -> Option<()> {
-    let LeaderState { database, sync_thread, stalled, .. } = replace_leader_state(store, None)?;
+/// The store was closed before it had recovered.
+struct ClosedBeforeRecovery;
+
+/// Reopens the database and replaces the leader's state.
+fn recover(store: &Arc<Inner>) -> Result<(), ClosedBeforeRecovery> {
+    let failed = replace_leader_state(store, None).ok_or(ClosedBeforeRecovery)?;
+    let LeaderState { database, sync_thread, stalled, .. } = failed;
     if let Some((group, _)) = stalled {
         let detail = store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
         // RocksDB refused it, so it is not on disk.
-        answer_with_error(store, &Error::Io { detail }, vec![group]);
+        answer_with_error(store, &Error::Io { detail }, group.writes);
     }
     // Once the sync thread has ended, nothing of the failed database is published any more.
     drop(sync_thread);
     let sync_thread = restart_sync_thread(store)?;
-    let database = recovery::reopen_when_possible(store, database)?;
+    let reopened = recovery::reopen_when_possible(store, database);
+    let database = reopened.ok_or(ClosedBeforeRecovery)?;
     replace_leader_state(store, Some(LeaderState::new(database, sync_thread)));
-    // For writes that were queued before the state was there.
+    // For writes that were queued before the state was there, and found nothing to lead with.
     store.queue.wake_commit_thread();
-    Some(())
+    Ok(())
 }
 
-fn restart_sync_thread(store: &Arc<Inner>) -> Option<Option<SyncThread>> {
+fn restart_sync_thread(store: &Arc<Inner>) -> Result<Option<SyncThread>, ClosedBeforeRecovery> {
     loop {
         match start_sync_thread(store) {
-            Ok(sync_thread) => return Some(sync_thread),
+            Ok(sync_thread) => return Ok(sync_thread),
             Err(error) => tracing::warn!("recovery failed; trying again in a second: {error}"),
         }
         if store.queue.wait_unless_closed(recovery::ATTEMPT_INTERVAL) {
-            return None;
+            return Err(ClosedBeforeRecovery);
         }
     }
 }
 
 /// Puts a leader's state into the leader lock, and takes out the one that was there.
 fn replace_leader_state(store: &Inner, next: Option<LeaderState>) -> Option<LeaderState> {
-    let mut leader = store.leader.lock();
-    let replaced = std::mem::replace(&mut *leader, next);
-    unlock(store, leader);
+    let mut leadership = store.leader_lock.lock();
+    let replaced = std::mem::replace(&mut *leadership, next);
+    unlock(store, leadership);
     replaced
 }
 
 // --- The log tap opens between two groups ---
 
-/// Records every group that is written from now on. A leader holds the lock while it writes and stamps a group, so the
-/// tap opens between two groups.
+/// Has the log tap record every group that is written from now on. A leader holds the lock while it writes and stamps a
+/// group, so the tap opens between two groups. Returns the number of this opening, with which the follower closes it.
 pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -> Result<u64> {
-    let leader = store.leader.lock();
-    let opened = leader.as_ref().map(|state| {
-        let last = state.database.rocks().latest_sequence_number();
+    let leadership = store.leader_lock.lock();
+    let opened = leadership.as_ref().map(|leader| {
+        let last = leader.database.rocks().latest_sequence_number();
         store.log_tap.open(last, bytes_max, not_before)
     });
     // Asked after it is open: a failure either shows here, or closes the tap.
@@ -697,11 +740,11 @@ pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -
         (None, Some(opening)) => Ok(opening),
         (None, None) => Err(Error::Closed),
     };
-    unlock(store, leader);
+    unlock(store, leadership);
     outcome
 }
 
-/// Waits until the group that is being written has its stamp.
-pub(crate) fn wait_for_leader(store: &Inner) {
-    unlock(store, store.leader.lock());
+/// Waits until the group that is being written, if there is one, is written and has its stamp.
+pub(crate) fn wait_until_leader_unlocks(store: &Inner) {
+    unlock(store, store.leader_lock.lock());
 }

@@ -1,8 +1,8 @@
-//! Handing a store over to another while it is in use.
+//! Handing a store over to another while it is in use: the last step of a *move*.
 //!
-//! Whoever copies the store opens a [`ChangeTapGuard`], which names what changes meanwhile. When little is left, it
+//! A move copies the store, and meanwhile holds a [`ChangeTapGuard`], which names what changes. When little is left, it
 //! pauses writes ([`PausedWrites`]): they wait, reads go on. What is in flight is finished and copied. Then the
-//! store is sealed and handed over. From then on its handle passes everything to its successor, and the waiting writes
+//! store is sealed (a row says where its content has gone) and handed over. From then on its handle passes everything to its successor, and the waiting writes
 //! go on there as if nothing had happened. Nothing of this is on the path of a read or a write before: both look for
 //! a successor only when the store turns out to be closed.
 
@@ -120,7 +120,7 @@ impl Drop for PausedWrites {
     }
 }
 
-/// The ends of logs, as the last commit left them.
+/// The ends of append logs, as the last commit left them.
 pub(crate) async fn log_ends(
     inner: &Inner,
     start: &[u8],

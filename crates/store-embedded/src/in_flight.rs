@@ -23,12 +23,12 @@ pub(crate) struct InFlight {
 /// The newest mutation in flight on a key: its place in the commit order, and what it leaves there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InFlightValue {
-    pub order: u64,
+    pub place: u64,
     pub value: Option<Value>,
 }
 
 struct DeletedRange {
-    order: u64,
+    place: u64,
     range: KeyRange,
 }
 
@@ -47,11 +47,11 @@ impl InFlight {
         let deletion = self.newest_deletion(key);
         let entry = self.shard(key).lock().get(key).cloned();
         let newest = match (deletion, entry) {
-            (Some(order), Some(entry)) if entry.order > order => entry,
-            (Some(order), _) => InFlightValue { order, value: None },
+            (Some(place), Some(entry)) if entry.place > place => entry,
+            (Some(place), _) => InFlightValue { place, value: None },
             (None, entry) => entry?,
         };
-        (newest.order > self.retired.load(Ordering::Acquire)).then_some(newest)
+        (newest.place > self.retired.load(Ordering::Acquire)).then_some(newest)
     }
 
     fn newest_deletion(&self, key: &[u8]) -> Option<u64> {
@@ -59,20 +59,20 @@ impl InFlight {
         ranges
             .iter()
             .filter(|deleted| deleted.range.contains(key))
-            .map(|deleted| deleted.order)
+            .map(|deleted| deleted.place)
             .max()
     }
 
-    /// Makes a write visible to later decisions. Its mutations have the places from `first_order` on.
-    pub fn insert(&self, first_order: u64, mutations: &[Mutation]) {
-        for (order, mutation) in (first_order..).zip(mutations) {
+    /// Makes a write visible to later decisions. Its mutations have the places from `first_place` on.
+    pub fn insert(&self, first_place: u64, mutations: &[Mutation]) {
+        for (place, mutation) in (first_place..).zip(mutations) {
             match mutation {
-                Mutation::Put { key, value } => self.insert_key(order, key, Some(value.clone())),
-                Mutation::Delete { key } => self.insert_key(order, key, None),
+                Mutation::Put { key, value } => self.insert_key(place, key, Some(value.clone())),
+                Mutation::Delete { key } => self.insert_key(place, key, None),
                 Mutation::DeleteRange { range } => {
                     let mut ranges = self.deleted_ranges.write();
-                    if order > self.retired.load(Ordering::Acquire) {
-                        ranges.push(DeletedRange { order, range: range.clone() });
+                    if place > self.retired.load(Ordering::Acquire) {
+                        ranges.push(DeletedRange { place, range: range.clone() });
                     }
                 }
                 // Numbered, summed and stamped when they are committed; decisions do not read them in flight.
@@ -86,35 +86,35 @@ impl InFlight {
         }
     }
 
-    fn insert_key(&self, order: u64, key: &Key, value: Option<Value>) {
+    fn insert_key(&self, place: u64, key: &Key, value: Option<Value>) {
         let mut shard = self.shard(key).lock();
         // Loaded under the shard's lock, which removal takes after it has advanced.
-        if order <= self.retired.load(Ordering::Acquire) {
+        if place <= self.retired.load(Ordering::Acquire) {
             return;
         }
         // Two writes may put a key that neither has locked (one derived from their keys), and get here in another
         // order than the commit order.
-        let newer = shard.get(key).is_some_and(|present| present.order > order);
+        let newer = shard.get(key).is_some_and(|present| present.place > place);
         if !newer {
-            shard.insert(key.clone(), InFlightValue { order, value });
+            shard.insert(key.clone(), InFlightValue { place, value });
         }
     }
 
-    /// Records that everything up to `order` has been published or lost.
-    pub fn retire(&self, order: u64) {
+    /// Hides everything up to `place` from decisions: it has been published or lost.
+    pub fn retire(&self, place: u64) {
         // Never backwards: a group may be published while a later failure drops everything after it.
-        self.retired.fetch_max(order, Ordering::AcqRel);
+        self.retired.fetch_max(place, Ordering::AcqRel);
     }
 
     /// Frees the memory of retired mutations.
-    pub fn remove(&self, mutations: &[Mutation]) {
+    pub fn free(&self, mutations: &[Mutation]) {
         let retired = self.retired.load(Ordering::Acquire);
         let mut has_ranges = false;
         for mutation in mutations {
             match mutation {
                 Mutation::Put { key, .. } | Mutation::Delete { key } => {
                     let mut shard = self.shard(key).lock();
-                    if shard.get(key).is_some_and(|present| present.order <= retired) {
+                    if shard.get(key).is_some_and(|present| present.place <= retired) {
                         shard.remove(key);
                     }
                 }
@@ -128,12 +128,13 @@ impl InFlight {
             }
         }
         if has_ranges {
-            self.deleted_ranges.write().retain(|deleted| deleted.order > retired);
+            self.deleted_ranges.write().retain(|deleted| deleted.place > retired);
         }
     }
 
-    /// Forgets everything, after the store has failed: see [`crate::recovery`].
-    pub fn clear(&self) {
+    /// Frees the memory of everything, after the store has failed. All places given out so far must be retired, so that no
+    /// queued write inserts its values afterwards.
+    pub fn free_all(&self) {
         for shard in &self.shards {
             shard.lock().clear();
         }
@@ -162,7 +163,7 @@ mod tests {
         expected: Option<(u64, Option<&'static str>)>,
     ) {
         let expected =
-            expected.map(|(order, value)| InFlightValue { order, value: value.map(Key::from) });
+            expected.map(|(place, value)| InFlightValue { place, value: value.map(Key::from) });
         assert_eq!(in_flight.get(&Key::from(key)), expected, "{key}");
     }
 
@@ -192,10 +193,10 @@ mod tests {
         check(&in_flight, "a", None);
         check(&in_flight, "b", None);
         check(&in_flight, "z", Some((5, None)));
-        in_flight.remove(&first.mutations);
+        in_flight.free(&first.mutations);
         check(&in_flight, "z", Some((5, None)));
         in_flight.retire(5);
-        in_flight.remove(&first.mutations);
+        in_flight.free(&first.mutations);
         assert!(in_flight.shards.iter().all(|shard| shard.lock().is_empty()));
         assert!(in_flight.deleted_ranges.read().is_empty());
 

@@ -30,11 +30,11 @@ pub(crate) struct Inner {
     pub known_counters: KnownCounters,
     pub queue: Queue,
     /// Empty until the commit thread starts, while it recovers the store, and after its end.
-    pub leader: LeaderLock<Option<LeaderState>>,
+    pub leader_lock: LeaderLock<Option<LeaderState>>,
     pub published: Published,
     pub value_cache: Arc<ValueCache>,
     pub commit_groups: AtomicU64,
-    pub commit_batches: AtomicU64,
+    pub committed_writes: AtomicU64,
     pub dead_runs: Arc<DeadRuns>,
     pub change_tap: ChangeTap,
     pub log_tap: LogTap,
@@ -60,11 +60,11 @@ impl Inner {
             in_flight: InFlight::new(),
             known_counters: KnownCounters::new(),
             queue: Queue::new(&options),
-            leader: LeaderLock::default(),
+            leader_lock: LeaderLock::default(),
             published: Published::new(Snapshot::new(database, Arc::clone(&value_cache))),
             value_cache,
             commit_groups: AtomicU64::new(0),
-            commit_batches: AtomicU64::new(0),
+            committed_writes: AtomicU64::new(0),
             change_tap: ChangeTap::default(),
             log_tap: LogTap::default(),
             successor: OnceLock::new(),
@@ -127,7 +127,7 @@ impl Inner {
         Statistics {
             size_bytes: path.map_or(0, |path| directory::size_bytes(&path)),
             commit_groups: self.commit_groups.load(Ordering::Relaxed),
-            commit_batches: self.commit_batches.load(Ordering::Relaxed),
+            committed_writes: self.committed_writes.load(Ordering::Relaxed),
             write_failure: self.queue.failure(),
         }
     }

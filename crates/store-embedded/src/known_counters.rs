@@ -30,7 +30,7 @@ impl KnownCounters {
 
     /// Fails if a write adds to something that is not a counter. `published` reads the published snapshot,
     /// which must not be older than this call.
-    pub fn check(
+    pub fn check_additions(
         &self,
         mutations: &[Mutation],
         in_flight: &InFlight,

@@ -99,7 +99,7 @@ impl EmbeddedStore {
     /// # Errors
     /// If the store is closed, or recovers from a failure.
     pub fn checkpoint_path(&self, name: &str) -> Result<PathBuf> {
-        let snapshot = self.inner.published.for_decision()?;
+        let snapshot = self.inner.published.without_waiting()?;
         Ok(snapshot.database().directory().checkpoint_path(name))
     }
 
@@ -108,11 +108,11 @@ impl EmbeddedStore {
     /// # Errors
     /// If the store is closed, or recovers from a failure.
     pub fn identity(&self) -> Result<u64> {
-        let snapshot = self.inner.published.for_decision()?;
+        let snapshot = self.inner.published.without_waiting()?;
         Ok(snapshot.database().directory().identity())
     }
 
-    /// For tests: waits until nothing is in flight and the log's horizon covers everything, as in an idle store.
+    /// For tests: waits until nothing is in flight and the horizon covers everything, as in an idle store.
     #[doc(hidden)]
     pub fn wait_until_idle(&self) {
         self.inner.queue.wait_until_idle();
@@ -348,7 +348,7 @@ mod tests {
         let store = open();
         commit(&store, |batch| batch.put("row", vec![1; 1_000_000]));
         // The commit thread cannot end while another thread leads.
-        let leader = store.inner.leader.lock();
+        let leadership = store.inner.leader_lock.lock();
         let mut first = store.close();
         assert!((&mut first).now_or_never().is_none());
         while store.commit_thread.try_lock().is_some() {
@@ -366,7 +366,7 @@ mod tests {
                 drop(open());
             });
             assert!(!second_has_begun.recv().unwrap(), "the first is still closing it");
-            store.inner.leader.unlock(leader);
+            store.inner.leader_lock.unlock(leadership);
             second.join().unwrap();
         });
         block_on(first).unwrap();

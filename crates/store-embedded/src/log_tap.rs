@@ -1,4 +1,5 @@
-//! The commit groups themselves, for whoever ships them elsewhere. Off, it costs a load per group.
+//! The log tap: the bytes of commit groups, for the backups that ship them. (The change tap, [`crate::change_tap`], has only
+//! the keys, for moves.) Off, it costs a load per group.
 //!
 //! The leader copies and stamps each group that it writes ([`LogTap::stamp`]). The group waits with its writes until it is
 //! durable and published, and then for whoever takes it. So only durable groups are shipped, in the commit order.
@@ -131,7 +132,7 @@ impl EmbeddedStore {
     /// # Errors
     /// If the store is closed, or recovers from a failure.
     pub fn last_sequence(&self) -> Result<u64> {
-        let snapshot = self.inner.published.for_decision()?;
+        let snapshot = self.inner.published.without_waiting()?;
         Ok(snapshot.database().rocks().latest_sequence_number())
     }
 
@@ -140,7 +141,7 @@ impl EmbeddedStore {
     /// # Errors
     /// If the store is closed, or recovers from a failure.
     pub fn durable_sequence(&self) -> Result<u64> {
-        Ok(self.inner.published.for_decision()?.database().horizon())
+        Ok(self.inner.published.without_waiting()?.database().horizon())
     }
 }
 
@@ -185,7 +186,7 @@ impl LogFollower {
 
     /// A stamp that no group until now is after.
     pub fn newest_stamp(&self) -> Stamp {
-        commit::wait_for_leader(&self.inner);
+        commit::wait_until_leader_unlocks(&self.inner);
         let mut state = self.inner.log_tap.state.lock();
         state.newest = state.newest.max(now());
         state.newest

@@ -1,4 +1,4 @@
-//! The numbers that commits give out: counters, and the ends of logs, among which clocks are kept.
+//! The numbers that commits give out: counters, and the ends of append logs, among which clocks are kept.
 //!
 //! They are read from the database once and kept in memory. Each group writes the numbers that it changes once, at its
 //! end, however many writes add to them.
@@ -34,7 +34,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// The end of a log with one more entry.
+    /// The end of an append log with one more entry.
     pub fn append(&mut self, log: &Key, stamp: u64, database: &RocksDatabase) -> Result<LogEnd> {
         self.log_ends.change(log, || load_log_end(log, database), |end| end.append(stamp))
     }
@@ -91,8 +91,8 @@ impl Numbers {
         changed
     }
 
-    /// Bounds the memory. Only between groups, when the database itself knows every number.
-    pub fn trim(&mut self) {
+    /// Bounds the memory by forgetting numbers. Only between groups, when the database itself knows every number.
+    pub fn forget_excess(&mut self) {
         if self.counters.numbers.len() + self.log_ends.numbers.len() > NUMBERS_MAX {
             self.counters.forget_half();
             self.log_ends.forget_half();

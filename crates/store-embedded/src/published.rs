@@ -67,9 +67,9 @@ impl Published {
         }
     }
 
-    /// The published snapshot for a decision, which must not wait: it holds key locks. The database is closed only
-    /// while writes are refused.
-    pub fn for_decision(&self) -> Result<Arc<Snapshot>> {
+    /// The published snapshot, or why there is none. A decision must not wait for it, because it holds key locks. It need
+    /// not: without a snapshot, writes are refused anyway.
+    pub fn without_waiting(&self) -> Result<Arc<Snapshot>> {
         self.get().ok_or_else(|| match &*self.absence.lock() {
             Absence::Closed => Error::Closed,
             Absence::CannotReopen { detail } => Error::WritesRefused { detail: detail.clone() },
@@ -152,7 +152,7 @@ mod tests {
         let mut snapshot_read = reader.get(b"k");
         assert!((&mut read).now_or_never().is_none());
         assert!((&mut snapshot_read).now_or_never().is_none());
-        let decided = published.for_decision().map(drop);
+        let decided = published.without_waiting().map(drop);
         assert!(matches!(decided, Err(Error::WritesRefused { .. })), "{decided:?}");
 
         published.publish_again(snapshot(&store, &old));

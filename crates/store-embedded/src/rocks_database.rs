@@ -31,6 +31,14 @@ pub(crate) struct RocksDatabase {
     directory: Arc<Directory>,
 }
 
+/// What became of a write that does not wait for stalls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteAttempt {
+    Written,
+    /// Flushes or compactions are behind, so RocksDB would have delayed the write. It is not written.
+    Stalled,
+}
+
 impl RocksDatabase {
     /// The caller decides about [`Options::accept_log_damage`], because it applies to one opening only.
     pub fn open(
@@ -76,7 +84,7 @@ impl RocksDatabase {
         &self.directory
     }
 
-    /// The last sequence number that is durable in the chosen mode.
+    /// The horizon: the last sequence number that is durable in the chosen mode.
     pub fn horizon(&self) -> u64 {
         match self.durability {
             Durability::Sync => self.synced.load(Ordering::Acquire),
@@ -94,24 +102,24 @@ impl RocksDatabase {
         self.rocks.batched_multi_get_cf_opt(self.entries(), keys, true, options)
     }
 
-    /// Writes to the log. Under [`Durability::Sync`] that reaches only a buffer.
+    /// Writes to the write-ahead log and the memtable. Under [`Durability::Sync`] the log is only a buffer until it is synced.
     pub fn write(&self, write: WriteBatch) -> Result<()> {
         let written = self.rocks.write_opt(write, &WriteOptions::default());
         written.map_err(|error| rocksdb_error(&error))
     }
 
-    /// Like [`RocksDatabase::write`], unless RocksDB stalls writes: then nothing is written, and `false`.
-    pub fn write_unless_stalled(&self, write: WriteBatch) -> Result<bool> {
+    /// Like [`RocksDatabase::write`], but writes nothing while RocksDB stalls writes.
+    pub fn write_unless_stalled(&self, write: WriteBatch) -> Result<WriteAttempt> {
         let mut options = WriteOptions::default();
         options.set_no_slowdown(true);
         match self.rocks.write_opt(write, &options) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::Incomplete => Ok(false),
+            Ok(()) => Ok(WriteAttempt::Written),
+            Err(error) if error.kind() == ErrorKind::Incomplete => Ok(WriteAttempt::Stalled),
             Err(error) => Err(rocksdb_error(&error)),
         }
     }
 
-    /// Writes past the log. It is durable after [`RocksDatabase::flush`].
+    /// Writes past the write-ahead log. It is durable after [`RocksDatabase::flush`].
     pub fn write_without_log(&self, batch: &[u8]) -> Result<()> {
         let mut options = WriteOptions::default();
         options.disable_wal(true);

@@ -206,7 +206,7 @@ impl Store for PostgresStore {
         Statistics {
             size_bytes: self.size_bytes.load(Ordering::Relaxed),
             commit_groups: self.queue.groups.load(Ordering::Relaxed),
-            commit_batches: self.queue.batches.load(Ordering::Relaxed),
+            committed_writes: self.queue.committed_writes.load(Ordering::Relaxed),
             write_failure: None,
         }
     }

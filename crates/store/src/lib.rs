@@ -478,9 +478,10 @@ pub enum Direction {
 pub struct Statistics {
     /// The bytes that the store takes on disk (or in memory for a backend without files).
     pub size_bytes: u64,
-    /// The number of commit groups written since the store was opened, and of the batches in them.
+    /// The number of commit groups written since the store was opened.
     pub commit_groups: u64,
-    pub commit_batches: u64,
+    /// The number of writes in these groups.
+    pub committed_writes: u64,
     /// Why the store refuses writes, if it does.
     pub write_failure: Option<String>,
 }

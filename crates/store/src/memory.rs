@@ -293,7 +293,7 @@ impl Store for MemoryStore {
         Statistics {
             size_bytes: self.size_bytes.load(Ordering::Relaxed),
             commit_groups: commits,
-            commit_batches: commits,
+            committed_writes: commits,
             write_failure: None,
         }
     }

@@ -1,4 +1,4 @@
-//! How a commit group becomes one RocksDB write: mutations in the commit order, appends numbered, keys stamped, counters
+//! How a commit group becomes one RocksDB batch: mutations in the commit order, appends numbered, keys stamped, counters
 //! summed.
 
 use std::borrow::Cow;
@@ -9,8 +9,8 @@ use zenobe_store::{
     CommitOutcome, Key, KeyRange, Mutation, Result, Stamp, encode_log_entry, log_entry_key,
 };
 
-use super::CommitGroup;
 use super::queue::QueuedWrite;
+use super::{CommitGroup, size_bytes};
 use crate::last_writes::LastWrites;
 use crate::numbers::Numbers;
 use crate::rocks_database::{RocksDatabase, rocksdb_error};
@@ -23,7 +23,7 @@ pub(super) fn encode(
     database: &RocksDatabase,
     numbers: &mut Numbers,
 ) -> Result<Option<WriteBatch>> {
-    let size_bytes = group.size_bytes();
+    let size_bytes = size_bytes(&group.writes);
     let CommitGroup { writes, outcomes, counters, horizon, newest_stamp, .. } = group;
     let writes: &[QueuedWrite] = writes;
     let batch = write_ahead_log::write_with(database.directory().nonce(), *horizon, size_bytes);

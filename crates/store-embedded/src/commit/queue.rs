@@ -22,7 +22,7 @@ const GROUP_WRITES_MAX: usize = 4096;
 pub(super) const SMALL_GROUP_BYTES_MAX: usize = 256 << 10;
 
 /// A mutation's approximate memory overhead beside its key and value.
-const OPERATION_OVERHEAD_BYTES: usize = 128;
+const MUTATION_OVERHEAD_BYTES: usize = 128;
 
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -46,14 +46,15 @@ struct State {
     in_flight_writes: usize,
     in_flight_bytes: usize,
     /// The last place given out in the commit order.
-    last_order: u64,
-    /// Writes that wait until there is room.
+    last_place: u64,
+    /// Writes that wait until they may be in flight, and a pause that waits until none is.
     blocked: Vec<Waker>,
     /// Whether the commit thread has to lead.
     is_leader_wanted: bool,
-    /// How many groups have been answered, and how many of them the horizon in the log is known to cover.
-    published: u64,
-    covered: u64,
+    /// How many groups have been answered.
+    answered_groups: u64,
+    /// How many of them the horizon in the write-ahead log is known to cover.
+    covered_groups: u64,
 }
 
 /// A decided write with its place in the commit order.
@@ -62,7 +63,7 @@ pub(super) struct QueuedWrite {
     /// Which of the mutations put a key that the write declared: the value cache keeps those.
     pub are_declared: Vec<bool>,
     /// The place of its last mutation. Every mutation of every write has a place of its own.
-    pub last_order: u64,
+    pub last_place: u64,
     /// The epoch in which it was admitted.
     pub epoch: u64,
     pub size_bytes: usize,
@@ -83,9 +84,9 @@ pub(super) type AnswerReceiver = oneshot::Receiver<Result<CommitOutcome>>;
 /// What the commit thread has to do next.
 pub(super) enum Task {
     Lead,
-    /// Write the horizon, which will cover this many published groups.
-    LogHorizon {
-        published: u64,
+    /// Write the horizon, which will cover this many answered groups.
+    WriteHorizon {
+        answered_groups: u64,
     },
     Recover,
     Stop,
@@ -96,7 +97,7 @@ impl Queue {
         Queue {
             state: Mutex::default(),
             changed: Condvar::new(),
-            in_flight_writes_max: options.in_flight_batches_max.max(1),
+            in_flight_writes_max: options.in_flight_writes_max.max(1),
             in_flight_bytes_max: options.in_flight_bytes_max.max(1),
         }
     }
@@ -138,16 +139,16 @@ impl Queue {
             let detail = "the store recovered from a failure while this write was being decided";
             return Err(Error::Io { detail: detail.to_owned() });
         }
-        let first_order = state.last_order + 1;
+        let first_place = state.last_place + 1;
         // A write without mutations has a place too: it waits for what comes before it.
-        state.last_order += mutations.len().max(1) as u64;
+        state.last_place += mutations.len().max(1) as u64;
         state.in_flight_writes += 1;
         state.in_flight_bytes += size_bytes;
         state.queued_bytes += size_bytes;
-        let last_order = state.last_order;
-        let write = QueuedWrite { mutations, are_declared, last_order, epoch, size_bytes, answer };
+        let last_place = state.last_place;
+        let write = QueuedWrite { mutations, are_declared, last_place, epoch, size_bytes, answer };
         state.queued.push_back(write);
-        Ok(Some((first_order, receiver)))
+        Ok(Some((first_place, receiver)))
     }
 
     /// A ticket for a write that may be queued although writes are paused.
@@ -219,41 +220,41 @@ impl Queue {
             if state.is_closed {
                 return Task::Stop;
             }
-            let published = state.published;
-            if published == state.covered {
+            let answered_groups = state.answered_groups;
+            if state.is_covered() {
                 self.changed.wait(&mut state);
             } else if self.changed.wait_for(&mut state, idle_after).timed_out()
-                && published == state.published
+                && answered_groups == state.answered_groups
             {
-                return Task::LogHorizon { published };
+                return Task::WriteHorizon { answered_groups };
             }
         }
     }
 
-    /// The log's horizon now covers this many published groups.
-    pub(super) fn record_logged_horizon(&self, published: u64) {
-        self.state.lock().covered = published;
+    /// The horizon in the write-ahead log now covers this many answered groups.
+    pub(super) fn record_written_horizon(&self, answered_groups: u64) {
+        self.state.lock().covered_groups = answered_groups;
         self.changed.notify_all();
     }
 
-    /// Waits until nothing is in flight and the log says that all of it is durable, or until writes are refused.
+    /// Waits until nothing is in flight and the write-ahead log says that all of it is durable, or until writes are
+    /// refused.
     pub fn wait_until_idle(&self) {
         let mut state = self.state.lock();
-        let is_idle =
-            |state: &State| state.in_flight_writes == 0 && state.published == state.covered;
+        let is_idle = |state: &State| state.in_flight_writes == 0 && state.is_covered();
         while state.check_open().is_ok() && !is_idle(&state) {
             self.changed.wait(&mut state);
         }
     }
 
-    /// Records that a group has been answered and is no longer in flight.
+    /// Records that a group has been answered and is no longer in flight, so that other writes may be admitted.
     pub fn release(&self, writes: usize, size_bytes: usize) {
         let mut state = self.state.lock();
         state.in_flight_writes -= writes;
         state.in_flight_bytes -= size_bytes;
-        // With nothing to cover, the commit thread sleeps without looking at the time.
-        let was_covered = state.published == state.covered;
-        state.published += 1;
+        // While every group is covered, the commit thread sleeps without looking at the time.
+        let was_covered = state.is_covered();
+        state.answered_groups += 1;
         let blocked = std::mem::take(&mut state.blocked);
         drop(state);
         if was_covered {
@@ -270,11 +271,11 @@ impl Queue {
         let queued = Vec::from(std::mem::take(&mut state.queued));
         state.queued_bytes = 0;
         let blocked = std::mem::take(&mut state.blocked);
-        let last_order = state.last_order;
+        let last_place = state.last_place;
         drop(state);
         self.changed.notify_all();
         blocked.into_iter().for_each(Waker::wake);
-        (queued, last_order)
+        (queued, last_place)
     }
 
     /// Accepts writes again after a failure. Nothing is in flight then, even if a defect has left a count wrong.
@@ -326,6 +327,10 @@ impl State {
         }
     }
 
+    fn is_covered(&self) -> bool {
+        self.answered_groups == self.covered_groups
+    }
+
     fn take(&mut self) -> Vec<QueuedWrite> {
         let mut size_bytes = 0;
         let fits = |write: &&QueuedWrite| {
@@ -341,7 +346,7 @@ impl State {
 }
 
 fn mutation_size_bytes(mutation: &Mutation) -> usize {
-    OPERATION_OVERHEAD_BYTES
+    MUTATION_OVERHEAD_BYTES
         + match mutation {
             Mutation::Put { key, value } => key.len() + value.len(),
             Mutation::Append { log, value, .. } => log.len() + value.len(),

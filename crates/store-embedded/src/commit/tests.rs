@@ -12,8 +12,8 @@ use zenobe_store::{Batch, Decision, Error, Stamp, Value, WriteSet};
 
 use super::queue::SMALL_GROUP_BYTES_MAX;
 use super::{
-    CAUTION, CommitGroup, LeaderState, SyncThread, fail_after_panic, lead, open_log_tap,
-    replace_leader_state, run_commit_thread, start_sync_thread, unlock, write,
+    CommitGroup, LeaderState, NO_WRITER_LEADS_FOR, SyncThread, fail_after_panic, lead,
+    open_log_tap, replace_leader_state, run_commit_thread, start_sync_thread, unlock, write,
 };
 use crate::inner::Inner;
 use crate::options::{Durability, Options};
@@ -51,9 +51,9 @@ impl Opened {
     }
 
     fn with_leader<T>(&self, look: impl FnOnce(&mut LeaderState) -> T) -> T {
-        let mut leader = self.store.leader.lock();
-        let seen = look(leader.as_mut().unwrap());
-        unlock(&self.store, leader);
+        let mut leadership = self.store.leader_lock.lock();
+        let seen = look(leadership.as_mut().unwrap());
+        unlock(&self.store, leadership);
         seen
     }
 
@@ -128,9 +128,9 @@ fn a_queued_write_is_committed_even_if_its_caller_drops_it() {
 fn a_write_that_meets_another_leader_is_committed_by_the_commit_thread() {
     let mut opened = Opened::new(os());
     opened.start_commit_thread();
-    let leader = opened.store.leader.lock();
+    let leadership = opened.store.leader_lock.lock();
     assert_eq!(poll_twice(put(&opened.store, "a".into(), Value::from("1"))), None);
-    unlock(&opened.store, leader);
+    unlock(&opened.store, leadership);
     wait_until(|| opened.read("a").is_some());
 }
 
@@ -148,11 +148,11 @@ fn a_large_group_is_left_to_the_commit_thread() {
 fn writers_do_not_lead_after_a_slow_commit() {
     let mut opened = Opened::new(os());
     let set_slow = |at: Option<Instant>| opened.with_leader(|leader| leader.slow_at = at);
-    // Ahead, so that the caution does not end, however long this takes.
+    // Ahead, so that this time does not end, however long this takes.
     let ahead = Instant::now() + Duration::from_secs(60 * 60);
     set_slow(Some(ahead));
     assert_eq!(poll_twice(put(&opened.store, "a".into(), Value::from("1"))), None);
-    set_slow(Instant::now().checked_sub(CAUTION));
+    set_slow(Instant::now().checked_sub(NO_WRITER_LEADS_FOR));
     assert_eq!(poll_twice(put(&opened.store, "b".into(), Value::from("1"))), Some(()));
     assert!(opened.read("a").is_some());
     set_slow(Some(ahead));
@@ -258,8 +258,8 @@ fn a_stalled_write_fails_for_certain_when_the_store_recovers() {
 #[test]
 fn after_a_commit_that_panics_writes_are_refused_until_the_store_has_recovered() {
     let mut opened = Opened::new(os());
-    let leader = opened.store.leader.lock();
-    lead(&opened.store, leader, |_| panic!("a defect, as this test wants it"));
+    let leadership = opened.store.leader_lock.lock();
+    lead(&opened.store, leadership, |_| panic!("a defect, as this test wants it"));
     assert!(opened.store.queue.failure().is_some());
     opened.start_commit_thread();
     wait_until(|| opened.store.queue.failure().is_none());
@@ -272,8 +272,8 @@ fn a_failed_store_is_followed_only_after_it_has_recovered() {
     let mut opened = Opened::new(os());
     let follow = |store: &Inner| open_log_tap(store, 1_000, Stamp::default()).map(drop);
     follow(&opened.store).unwrap();
-    let leader = opened.store.leader.lock();
-    lead(&opened.store, leader, |_| panic!("a defect, as this test wants it"));
+    let leadership = opened.store.leader_lock.lock();
+    lead(&opened.store, leadership, |_| panic!("a defect, as this test wants it"));
     assert!(!opened.store.log_tap.is_on());
     let refused = follow(&opened.store);
     assert!(matches!(refused, Err(Error::WritesRefused { .. })), "{refused:?}");
@@ -286,7 +286,7 @@ fn a_failed_store_is_followed_only_after_it_has_recovered() {
 /// What the sync thread held when it ended must not count as in flight for ever.
 #[test]
 fn the_store_recovers_from_the_end_of_its_sync_thread() {
-    let options = Options { in_flight_batches_max: 2, ..Options::default() };
+    let options = Options { in_flight_writes_max: 2, ..Options::default() };
     let mut opened = Opened::with_sync_thread(options, |store| {
         let store = Arc::clone(store);
         let defect = |written: &mpsc::Receiver<CommitGroup>| {

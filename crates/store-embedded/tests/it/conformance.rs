@@ -49,7 +49,7 @@ mod os {
 mod under_back_pressure {
     use super::{Embedded, Options};
     zenobe_store::conformance_tests!(Embedded::new(Options {
-        in_flight_batches_max: 2,
+        in_flight_writes_max: 2,
         in_flight_bytes_max: 500,
         ..Options::default()
     }));

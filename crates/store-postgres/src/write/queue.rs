@@ -31,7 +31,7 @@ pub struct Queue {
     first_slot: i16,
     state: Mutex<QueueState>,
     pub groups: AtomicU64,
-    pub batches: AtomicU64,
+    pub committed_writes: AtomicU64,
 }
 
 struct QueueState {
@@ -145,7 +145,7 @@ impl Queue {
             first_slot: rand::random_range(0..SLOTS),
             state: Mutex::new(state),
             groups: AtomicU64::new(0),
-            batches: AtomicU64::new(0),
+            committed_writes: AtomicU64::new(0),
         }
     }
 
@@ -294,7 +294,7 @@ impl Queue {
         match outcome {
             Outcome::Committed(sequences) => {
                 self.groups.fetch_add(1, Ordering::Relaxed);
-                self.batches.fetch_add(group.waiting.len() as u64, Ordering::Relaxed);
+                self.committed_writes.fetch_add(group.waiting.len() as u64, Ordering::Relaxed);
                 if group.is_remembered {
                     state.trust.record_commit();
                 }

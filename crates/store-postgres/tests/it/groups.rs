@@ -32,7 +32,7 @@ fn concurrent_writes_share_transactions() {
         outcome.expect("the write commits");
     }
     let statistics = store.statistics();
-    assert_eq!(statistics.commit_batches, 300);
+    assert_eq!(statistics.committed_writes, 300);
     assert!(statistics.commit_groups <= 100, "{} groups", statistics.commit_groups);
 }
 

@@ -115,7 +115,7 @@ pub fn statistics_count_commits(backend: &dyn Backend) {
         commit(&*store, |batch| batch.put(format!("row/{round}"), vec![7; 10_000]));
     }
     let after = store.statistics();
-    assert_eq!(after.commit_batches - before.commit_batches, 10);
+    assert_eq!(after.committed_writes - before.committed_writes, 10);
     let groups = after.commit_groups - before.commit_groups;
     assert!((1..=10).contains(&groups), "{groups} groups");
     assert!(after.size_bytes > 0);
