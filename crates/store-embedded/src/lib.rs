@@ -12,18 +12,19 @@
 //! | `published`, `snapshot`, `value_cache` | what readers see |
 //! | `scan`, `dead_runs`, `reclaim` | walking over ranges, and over what was deleted in them |
 //! | `change_tap`, `handover` | copying the store while it is in use, and handing it over to another |
-//! | `log_tap`, `replay` | handing out committed groups, and applying them to a restored copy |
+//! | `log_tap`, `apply_shipped` | handing out committed groups, and applying them to a restored copy |
 //! | `recovery` | reopening the database after a failure |
 //! | `directory`, `rocks_database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
-//! | `write_ahead_log`, `damaged_tables` | telling a damaged log from a torn one; naming damaged tables |
+//! | `write_ahead_log`, `damaged_table_files` | telling a damaged log from a torn one; naming damaged tables |
 //!
 //! When the disk fails, writes in flight return [`Error::Uncertain`], later ones [`Error::WritesRefused`], and reads continue from the last durable state. The store
 //! recovers by itself once the disk accepts writes again. `docs/store-format/directory.md` describes the files, and which
 //! failures writes survive.
 
+mod apply_shipped;
 mod change_tap;
 mod commit;
-mod damaged_tables;
+mod damaged_table_files;
 mod dead_runs;
 mod directory;
 mod handover;
@@ -39,7 +40,6 @@ mod prefix_extractor;
 mod published;
 mod reclaim;
 mod recovery;
-mod replay;
 mod rocks_database;
 mod scan;
 mod snapshot;
@@ -63,6 +63,7 @@ use crate::inner::Inner;
 use crate::snapshot::Snapshot;
 use crate::snapshot_reader::SnapshotReader;
 
+pub use crate::apply_shipped::RestoringDirectory;
 pub use crate::directory::{
     FORMAT_VERSION, RESTORING_FILE, checkpoint_path, remove_restoring_mark,
 };
@@ -70,7 +71,6 @@ pub use crate::handover::{ChangeTapGuard, PausedWrites};
 pub use crate::log_tap::LogFollower;
 pub use crate::options::{Durability, Options};
 pub use crate::prefix_extractor::PrefixExtractor;
-pub use crate::replay::RestoringDirectory;
 
 pub struct EmbeddedStore {
     inner: Arc<Inner>,

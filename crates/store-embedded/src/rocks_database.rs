@@ -11,7 +11,7 @@ use rocksdb::{
 };
 use zenobe_store::{Error, Key, Result};
 
-use crate::damaged_tables::damaged_tables;
+use crate::damaged_table_files::damaged_table_files;
 use crate::directory::Directory;
 use crate::options::{Durability, Options, entries_options, rocksdb_options};
 use crate::prefix_extractor::PrefixExtractor;
@@ -163,7 +163,7 @@ impl RocksDatabase {
 pub(crate) fn open_error(path: &Path, error: &rocksdb::Error) -> Error {
     let detail = format!("{}: {error}", path.display());
     match error.kind() {
-        ErrorKind::Corruption => match &damaged_tables(path)[..] {
+        ErrorKind::Corruption => match &damaged_table_files(path)[..] {
             [] => Error::Corrupt { detail },
             // RocksDB may have blamed another file.
             names => Error::Corrupt {

@@ -2,7 +2,7 @@
 //! passes through.
 //!
 //! Tests build on layers: [`yielding`](crate::yielding) lets other tasks go first,
-//! [`retrying`](crate::retrying) decides three times and commits the last decision,
+//! [`redeciding`](crate::redeciding) decides three times and commits the last decision,
 //! [`failing`](crate::failing) refuses writes or loses their answers, those of the engine's tests
 //! hang or panic.
 

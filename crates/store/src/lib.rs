@@ -16,7 +16,7 @@ pub mod hexadecimal;
 pub mod layer;
 pub mod memory;
 pub mod recent;
-pub mod retrying;
+pub mod redeciding;
 pub mod shipping;
 pub mod stamp;
 pub mod yielding;

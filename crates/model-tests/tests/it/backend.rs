@@ -12,7 +12,7 @@ use zenobe_engine::keyspace::Collections;
 use zenobe_engine::{Engine, EngineOptions, Limits, StreamOptions};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::retrying::RetryingStore;
+use zenobe_store::redeciding::RedecidingStore;
 use zenobe_store::yielding::YieldingStore;
 use zenobe_store_embedded::{Durability, EmbeddedStore, Options, PrefixExtractor};
 use zenobe_store_postgres::PostgresStore;
@@ -105,7 +105,7 @@ impl Disk {
         match &self.place {
             Place::Memory(store) => match self.backend {
                 Backend::Retrying | Backend::TwoRetryingEngines => {
-                    Arc::new(RetryingStore::new(store.clone()))
+                    Arc::new(RedecidingStore::new(store.clone()))
                 }
                 _ => Arc::clone(store) as Arc<dyn Store>,
             },
@@ -125,7 +125,7 @@ impl Disk {
                 let store = PostgresStore::open(url, Default::default()).await;
                 let store = Arc::new(store.expect("the store opens"));
                 match self.backend {
-                    Backend::TwoEnginesOnPostgres => Arc::new(RetryingStore::new(store)),
+                    Backend::TwoEnginesOnPostgres => Arc::new(RedecidingStore::new(store)),
                     _ => store,
                 }
             }

@@ -8,7 +8,7 @@ use crate::conformance::Backend;
 use crate::conformance::support::{
     block_on, commit_locking, entries, get, get_text, key, number, on_threads, put, snapshot,
 };
-use crate::retrying::RetryingStore;
+use crate::redeciding::RedecidingStore;
 use crate::{
     Batch, Decision, Direction, Key, KeyRange, Store, Value, WriteSet, decode_counter, write_with,
 };
@@ -58,7 +58,7 @@ fn put_if_absent(store: &dyn Store, name: &Key, rival: &Key, as_guard: bool) {
 
 /// A decision that runs again forgets what it decided before.
 pub fn decisions_made_again_start_afresh(backend: &dyn Backend) {
-    let store = RetryingStore::new(backend.open());
+    let store = RedecidingStore::new(backend.open());
     on_threads(4, |_| {
         for _ in 0..20 {
             let keys = [key("k")];

@@ -27,7 +27,7 @@ const RESTARTS_MASK: u32 = (1 << 28) - 1;
 
 /// The names of the tables whose description is damaged, in order. A table that can't be read is not among them:
 /// RocksDB has said so.
-pub(crate) fn damaged_tables(database: &Path) -> Vec<String> {
+pub(crate) fn damaged_table_files(database: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(database) else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let is_damaged = |name: &String| {
@@ -144,7 +144,7 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SstFile, damaged_tables, parse_metaindex};
+    use super::{SstFile, damaged_table_files, parse_metaindex};
     use crate::options::{Options, entries_options, rocksdb_options};
     use rocksdb::{ColumnFamilyDescriptor, DB};
     use std::fs;
@@ -166,7 +166,7 @@ mod tests {
             .unwrap();
         database.flush().unwrap();
         drop(database);
-        assert_eq!(damaged_tables(directory.path()), Vec::<String>::new());
+        assert_eq!(damaged_table_files(directory.path()), Vec::<String>::new());
 
         let mut names = fs::read_dir(directory.path())
             .unwrap()
@@ -184,7 +184,7 @@ mod tests {
                 let mut damaged = content.clone();
                 damaged[position as usize] ^= 1;
                 fs::write(&path, damaged).unwrap();
-                assert_eq!(damaged_tables(directory.path()), [name], "byte {position}");
+                assert_eq!(damaged_table_files(directory.path()), [name], "byte {position}");
             }
         }
     }

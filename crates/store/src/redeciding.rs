@@ -15,15 +15,15 @@ use crate::{CommitOutcome, Decide, Key, Result, Store, Value, WriteSet};
 /// How many keys have a remembered value. No further keys are added.
 const REMEMBERED_MAX: usize = 10_000;
 
-pub struct RetryingStore {
+pub struct RedecidingStore {
     below: Arc<dyn Store>,
     /// What each key held when a write last declared it. The current value may be newer.
     seen: Mutex<HashMap<Key, Option<Value>>>,
 }
 
-impl RetryingStore {
-    pub fn new(below: Arc<dyn Store>) -> RetryingStore {
-        RetryingStore { below, seen: Mutex::new(HashMap::new()) }
+impl RedecidingStore {
+    pub fn new(below: Arc<dyn Store>) -> RedecidingStore {
+        RedecidingStore { below, seen: Mutex::new(HashMap::new()) }
     }
 
     /// Old values of the declared keys.
@@ -43,7 +43,7 @@ impl RetryingStore {
     }
 }
 
-impl Layer for RetryingStore {
+impl Layer for RedecidingStore {
     fn below(&self) -> &Arc<dyn Store> {
         &self.below
     }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn each_write_is_decided_on_old_values_and_on_none_before_it_counts() {
-        let store = RetryingStore::new(Arc::new(MemoryStore::new()));
+        let store = RedecidingStore::new(Arc::new(MemoryStore::new()));
         let key = Key::from_static(b"k");
         let mut calls = Vec::new();
         for round in 0..3_u8 {
