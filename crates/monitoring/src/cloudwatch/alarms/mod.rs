@@ -1,12 +1,12 @@
 //! Alarms: what they watch, the state that they are in, and how they came into it.
 
 pub mod configuration;
-pub mod evaluate;
 pub mod history;
+mod missing_data;
+pub mod next_state;
 mod reason;
 mod rows;
 mod run;
-mod state_rule;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use zenobe_engine::service_rows::RowOwner;
 
 use super::super::fault::{Fault, FaultKind};
 use super::super::storage::Storage;
-use super::evaluate::evaluate;
 use super::history::HistoryItem;
+use super::next_state::next_state;
 use super::{Alarm, AlarmState, Alarms, StateValue};
 
 /// How many alarms are read at once.
@@ -28,7 +28,7 @@ impl Alarms {
                 let page =
                     self.list(&namespace, after.as_deref(), ALARMS_AT_ONCE, |_| true).await?;
                 for alarm in &page.alarms {
-                    match evaluate(storage, &namespace, alarm, end_ms).await {
+                    match next_state(storage, &namespace, alarm, end_ms).await {
                         Ok(Some(state)) => self.set(&namespace, alarm, &state, lease).await?,
                         Ok(None) => {}
                         Err(Fault { kind: FaultKind::Internal, .. }) => {

@@ -1,6 +1,6 @@
 //! DescribeAlarms and DescribeAlarmsForMetric.
 
-use super::super::alarms::evaluate::watches;
+use super::super::alarms::next_state::watches;
 use super::super::alarms::{Alarm, StateValue};
 use super::super::fault::Fault;
 use super::super::metric::{Metric, Unit};

@@ -10,8 +10,8 @@ use super::super::metric::DYNAMODB;
 use super::super::queries::{self, MetricDataQuery, MetricStatistic, QuerySource, TimeSpan};
 use super::super::storage::{Range, Storage};
 use super::configuration::{AlarmInput, Configuration, MissingData};
+use super::missing_data::{EXTRA_PERIODS, judge};
 use super::reason::Evidence;
-use super::state_rule::{EXTRA_PERIODS, judge};
 use super::{Alarm, AlarmState};
 
 const MINUTE_MS: u64 = 60_000;
@@ -19,7 +19,7 @@ const MINUTE_MS: u64 = 60_000;
 const SAMPLES_BESIDE_PERCENTILE: f64 = 10.0;
 
 /// The state that an alarm should be in by the data before `end_ms`, if it changes.
-pub async fn evaluate(
+pub async fn next_state(
     storage: &Storage,
     namespace: &Arc<Namespace>,
     alarm: &Alarm,
