@@ -17,7 +17,7 @@
 //! | `GET /_zenobe/partitions/TABLE` | how a table and its global indexes are partitioned, and what they consumed |
 //! | `GET /_zenobe/status` | the nodes that share the store, and who does which work |
 //! | `GET`, `PUT /_zenobe/throughput/TABLE` | what happens to requests of a table that DynamoDB would throttle |
-//! | `/_zenobe/test/…` | what a test may do to the server ([`test`]) |
+//! | `/_zenobe/test/…` | what a test may do to the server ([`test_control`]) |
 //! | `GET /_zenobe/top` | operations, tables and keys, for `zenobe top` |
 //! | `GET /_zenobe/triggers` | all triggers and their status |
 //! | `POST /_zenobe/triggers` | adds a trigger |
@@ -34,7 +34,7 @@ mod moving;
 mod partitions;
 mod shipping;
 mod status;
-mod test;
+mod test_control;
 mod throughput;
 mod top;
 mod triggers;

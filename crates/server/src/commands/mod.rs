@@ -18,7 +18,7 @@ mod restore;
 mod sql;
 mod status;
 mod tail;
-mod test;
+mod test_control;
 mod throughput;
 mod top;
 mod transfer_arguments;
@@ -44,7 +44,7 @@ pub use restore::RestoreArguments;
 pub use sql::SqlArguments;
 pub use status::StatusArguments;
 pub use tail::TailArguments;
-pub use test::TestCommand;
+pub use test_control::TestCommand;
 pub use throughput::ThroughputArguments;
 pub use top::TopArguments;
 pub use trigger::TriggerCommand;
@@ -82,7 +82,7 @@ pub enum CommandError {
     #[error("{0}")]
     Import(#[from] import::ImportError),
     #[error("{0}")]
-    Replay(#[from] test::ReplayError),
+    Replay(#[from] test_control::ReplayError),
     #[error("{0}")]
     Export(#[from] export::ExportError),
     #[error("{0}")]
@@ -98,7 +98,7 @@ pub fn run_clock(command: ClockCommand) -> Result<(), CommandError> {
 }
 
 pub fn run_test(command: TestCommand) -> Result<(), CommandError> {
-    runtime()?.block_on(test::run(command))
+    runtime()?.block_on(test_control::run(command))
 }
 
 pub fn run_status(arguments: StatusArguments) -> Result<(), CommandError> {
