@@ -13,7 +13,7 @@ use zenobe_value::EncodedItem;
 use super::date::long_date;
 use super::throughput::{capacity_units, max_request_units, units_per_second, warm_place};
 use super::{
-    INVALID, backup, batch, export, insights, key, page, request, stream, table, tag, texts,
+    INVALID, backup, batch, export, insights, key_value, page, request, stream, table, tag, texts,
     throughput, transaction, value,
 };
 use crate::error::{ApiError, CancellationEntry};
@@ -45,9 +45,9 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::TooManyTags => tag::too_many(),
         Error::Limit(error) => limit_error(&error, subject),
 
-        Error::Key(error) => key::key_error(&error),
+        Error::Key(error) => key_value::key_error(&error),
         Error::IndexKey { index, attribute, error } => {
-            key::index_key_error(&index, &attribute, &error)
+            key_value::index_key_error(&index, &attribute, &error)
         }
         Error::UpdateOfKey { attribute } => update_of_key(&attribute),
         Error::PathBelowKey { attribute, index: false } => path_below_key("Key", &attribute),

@@ -13,7 +13,7 @@ pub(crate) mod export;
 pub(crate) mod expression;
 pub(crate) mod insights;
 pub(crate) mod item;
-pub(crate) mod key;
+pub(crate) mod key_value;
 pub(crate) mod kinesis;
 mod language;
 pub(crate) mod legacy;

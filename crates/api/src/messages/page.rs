@@ -4,7 +4,7 @@ use zenobe_engine::error::PageError;
 use zenobe_value::{AttributeType, AttributeValue};
 
 use super::expression::printed_value;
-use super::{INVALID, NEWER_PREFIX, key, texts, value};
+use super::{INVALID, NEWER_PREFIX, key_value, texts, value};
 use crate::error::{ApiError, Exception};
 use crate::json::attribute_value::ValueFault;
 
@@ -33,7 +33,7 @@ pub(super) fn page_error(error: PageError) -> ApiError {
         PageError::Backfilling { index } => index_backfilling(&index),
         PageError::StartKeyInvalid => start_key_invalid(),
         PageError::StartKeyMismatch { table_key: true } => start_key_does_not_match(),
-        PageError::StartKeyMismatch { table_key: false } => key::key_does_not_match(),
+        PageError::StartKeyMismatch { table_key: false } => key_value::key_does_not_match(),
         PageError::StartKeyOutsideQuery => start_key_outside_query(),
         PageError::StartKeyOutsideSortCondition => start_key_outside_sort_condition(),
         PageError::QueryNotRestartable => query_not_restartable(),
@@ -64,7 +64,7 @@ pub(super) fn page_error(error: PageError) -> ApiError {
         PageError::ConditionTypeMismatch => condition_type_mismatch(),
         PageError::NotIndexable => not_indexable(),
         PageError::EmptyKeyValue { attribute, scalar_type } => {
-            key::empty_key(key::empty_kind(scalar_type), &attribute)
+            key_value::empty_key(key_value::empty_kind(scalar_type), &attribute)
         }
         PageError::FilterOnKey { attribute } => filter_on_key(&attribute),
         PageError::SelectAllNotProjected { index } => select_all_not_projected(&index),

@@ -20,7 +20,7 @@ use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::messages::constraint::java_object;
 use crate::messages::engine::{cancellation_entry, cancelled_by};
-use crate::messages::key::{key_does_not_match, missing_key};
+use crate::messages::key_value::{key_does_not_match, missing_key};
 use crate::messages::{partiql as messages, table as table_messages, transaction};
 use crate::parameters::returns::{return_capacity, return_item_on_failure_at};
 use crate::partiql::parameters::ParameterList;

@@ -11,7 +11,7 @@ use zenobe_value::{AttributeValue, Attributes, Path, key_bytes};
 use super::range::{SortRange, SortTest};
 use super::{KeyedRead, PlanFault};
 use crate::error::ApiError;
-use crate::messages::key::{partition_key_too_long, sort_key_too_long};
+use crate::messages::key_value::{partition_key_too_long, sort_key_too_long};
 use crate::messages::partiql as messages;
 
 /// Far more than a plan may read, so that faults that outrank the limit are still found.
