@@ -363,7 +363,7 @@ pub(crate) fn service<H: Handler>(
 fn known_hosts(is_on_loopback: bool, verifies_signatures: bool) -> KnownHosts {
     match (is_on_loopback, verifies_signatures) {
         (true, _) => KnownHosts::Loopback,
-        (false, true) => KnownHosts::Any,
+        (false, true) => KnownHosts::AnyUnlessConfigured,
         (false, false) => KnownHosts::Private,
     }
 }

@@ -30,8 +30,9 @@ pub enum KnownHosts {
     Loopback,
     /// Addresses, and names that cannot be in the public DNS.
     Private,
+    /// Every name, unless names are configured: those then replace this default.
     #[default]
-    Any,
+    AnyUnlessConfigured,
 }
 
 /// A configured host: a name, a name with everything below it (`*.example.org`), or every host (`*`).
@@ -100,7 +101,7 @@ impl CrossSitePolicy {
     }
 
     fn check_host(&self, parts: &request::Parts) -> Result<(), CrossSiteRefusal> {
-        if self.hosts == KnownHosts::Any && self.allowed_hosts.is_empty() {
+        if self.hosts == KnownHosts::AnyUnlessConfigured && self.allowed_hosts.is_empty() {
             return Ok(());
         }
         // The request line may also contain a name. A request without any name does not come from a
@@ -121,8 +122,7 @@ impl CrossSitePolicy {
         let is_known = match self.hosts {
             KnownHosts::Loopback => is_loopback(host),
             KnownHosts::Private => is_loopback(host) || is_private(host),
-            // Configured names replace the default.
-            KnownHosts::Any => is_loopback(host),
+            KnownHosts::AnyUnlessConfigured => is_loopback(host),
         };
         is_known || self.allowed_hosts.iter().any(|allowed| allowed.covers(host))
     }
@@ -133,7 +133,7 @@ impl KnownHosts {
         match self {
             KnownHosts::Loopback => "localhost or a loopback address",
             KnownHosts::Private => "an address or a private name",
-            KnownHosts::Any => "a name that it was started with",
+            KnownHosts::AnyUnlessConfigured => "a name that it was started with",
         }
     }
 }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn configured_names_are_answered_besides_loopback() {
         check_hosts(&CrossSitePolicy::default(), &PUBLIC, true);
-        for hosts in [KnownHosts::Any, KnownHosts::Loopback] {
+        for hosts in [KnownHosts::AnyUnlessConfigured, KnownHosts::Loopback] {
             let listed = policy(hosts, &["db.example.org", "*.example.net", "10.0.0.1"], &[]);
             let answered =
                 ["DB.example.org:8000", "a.b.example.net", "10.0.0.1:8000", "localhost:8000"];
