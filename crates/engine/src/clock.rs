@@ -23,7 +23,7 @@ pub fn utc(at_ms: u64) -> OffsetDateTime {
 
 /// The date and time to the millisecond in ISO 8601 form, in UTC without a zone:
 /// `2026-10-09T05:53:25.330`.
-pub fn iso8601(at_ms: u64) -> String {
+pub fn iso8601_without_zone(at_ms: u64) -> String {
     let at = utc(at_ms);
     let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
     let (hour, minute, second, millisecond) = at.time().as_hms_milli();

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use zenobe_store::{Batch, Reader, WriteSet, write_with};
 
 use crate::Engine;
-use crate::clock::{Clock, iso8601};
+use crate::clock::{Clock, iso8601_without_zone};
 use crate::error::{Error, Result};
 use crate::{keyspace, row};
 
@@ -117,7 +117,7 @@ impl TrustedClock {
         if latest.is_paused {
             tracing::warn!(
                 "the time {} is confirmed; expiry, trimming and auto scaling resume",
-                iso8601(now_ms)
+                iso8601_without_zone(now_ms)
             );
         }
         *latest =
@@ -146,7 +146,7 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 fn report(has_jumped: bool, expected_ms: u64, now_ms: u64) {
-    let (expected, now) = (iso8601(expected_ms), iso8601(now_ms));
+    let (expected, now) = (iso8601_without_zone(expected_ms), iso8601_without_zone(now_ms));
     match has_jumped {
         true => tracing::warn!(
             "the clock says {now}, but about {expected} was expected. No item expires, no stream is trimmed and no table is scaled until \

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zenobe_engine::catalog::Table;
-use zenobe_engine::clock::iso8601;
+use zenobe_engine::clock::iso8601_without_zone;
 use zenobe_engine::command::{
     IndexChange, ProvisionedUnits, TableName, ThroughputSettings, UpdateTable,
 };
@@ -126,7 +126,7 @@ fn reason(error: &Error, name: &TargetName) -> Option<String> {
             "Subscriber limit exceeded: Provisioned throughput decreases are limited within a \
              given UTC day. Number of decreases today: {decreases_today}. Next decrease can be \
              made at {}Z",
-            iso8601(*next_ms)
+            iso8601_without_zone(*next_ms)
         ),
         Error::Limit(LimitError::TableCapacity { requested, maximum, .. }) => {
             format!("{requested} is above the per table maximum for the account: {maximum}")

@@ -4,7 +4,7 @@ use zenobe_engine::clock;
 
 /// For example `2026-10-09T05:53:25.330Z`.
 pub fn iso8601(at_ms: u64) -> String {
-    clock::iso8601(at_ms) + "Z"
+    clock::iso8601_without_zone(at_ms) + "Z"
 }
 
 #[cfg(test)]

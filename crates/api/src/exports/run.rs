@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::xxh3_128;
 use zenobe_engine::Engine;
-use zenobe_engine::clock::iso8601;
+use zenobe_engine::clock::iso8601_without_zone;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::export::ExportSource;
 use zenobe_engine::jobs::{FailedTable, Job, JobHandler};
@@ -174,7 +174,7 @@ impl Export<'_> {
     fn summary(&self, destination: &Destination<'_>) -> Summary {
         let Destination { parameters, layout, .. } = destination;
         let (given, row) = (&parameters.given, self.job.row());
-        let time = |at_ms: u64| format!("{}Z", iso8601(at_ms));
+        let time = |at_ms: u64| format!("{}Z", iso8601_without_zone(at_ms));
         let window = match given.incremental {
             None => {
                 let at_ms = given.export_time_ms.unwrap_or(row.started_at_ms);

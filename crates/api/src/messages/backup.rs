@@ -151,7 +151,7 @@ pub(super) fn restore_error(error: &RestoreError) -> ApiError {
 
 /// A time to the second: `2026-11-16T08:00:00Z`.
 pub(crate) fn seconds(at_ms: u64) -> String {
-    let text = zenobe_engine::clock::iso8601(at_ms);
+    let text = zenobe_engine::clock::iso8601_without_zone(at_ms);
     let (to_the_second, _) = text.split_once('.').unwrap_or((&text, ""));
     format!("{to_the_second}Z")
 }

@@ -3,13 +3,13 @@
 
 use time::{Date, OffsetDateTime, PrimitiveDateTime, Time};
 
-use crate::clock::iso8601;
+use crate::clock::iso8601_without_zone;
 
 /// The label of a stream enabled now on a table whose latest stream has the label `latest`. Within
 /// the same millisecond, or after the clock went back, it is the first free label after `latest`.
 pub(crate) fn next(latest: Option<&str>, now_ms: u64) -> String {
     let after_latest_ms = latest.and_then(parse).map_or(0, |latest_ms| latest_ms + 1);
-    iso8601(now_ms.max(after_latest_ms))
+    iso8601_without_zone(now_ms.max(after_latest_ms))
 }
 
 fn parse(label: &str) -> Option<u64> {
@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn labels_are_times_without_a_zone() {
         let check = |at_ms, label: &str| {
-            assert_eq!(iso8601(at_ms), label);
+            assert_eq!(iso8601_without_zone(at_ms), label);
             assert_eq!(parse(label), Some(at_ms));
         };
         check(0, "1970-01-01T00:00:00.000");

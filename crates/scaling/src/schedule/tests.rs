@@ -5,7 +5,7 @@ fn at(text: &str) -> u64 {
 }
 
 fn shown(at_ms: u64) -> String {
-    zenobe_engine::clock::iso8601(at_ms)[..19].to_owned()
+    zenobe_engine::clock::iso8601_without_zone(at_ms)[..19].to_owned()
 }
 
 fn action(schedule: &str, zone: Option<&str>) -> ScheduledAction {

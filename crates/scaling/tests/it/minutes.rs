@@ -108,7 +108,7 @@ async fn scheduled_actions_set_limits_and_capacity() {
     let world = World::new().await;
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 1, "MaxCapacity": 10})).await;
-    let at = zenobe_engine::clock::iso8601(START_MS + 90_000)[..19].to_owned();
+    let at = zenobe_engine::clock::iso8601_without_zone(START_MS + 90_000)[..19].to_owned();
     let action = |name: &str, schedule: String, limits| {
         target(
             json!({"ScheduledActionName": name, "Schedule": schedule, "ScalableTargetAction": limits}),
@@ -314,7 +314,7 @@ async fn a_clock_that_has_jumped_ahead_and_back_delays_no_scheduled_action() {
 
 /// An action that raises the minimum.
 fn raise(name: &str, at_ms: u64, min: u64) -> Value {
-    let at = zenobe_engine::clock::iso8601(at_ms)[..19].to_owned();
+    let at = zenobe_engine::clock::iso8601_without_zone(at_ms)[..19].to_owned();
     json!({
         "ScheduledActionName": name,
         "Schedule": format!("at({at})"),

@@ -115,5 +115,5 @@ fn decimal(value: f64) -> String {
 
 /// `2026-11-18T03:04:05.000+0000`
 pub fn zoned(at_ms: u64) -> String {
-    zenobe_engine::clock::iso8601(at_ms) + "+0000"
+    zenobe_engine::clock::iso8601_without_zone(at_ms) + "+0000"
 }
