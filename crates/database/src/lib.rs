@@ -65,7 +65,7 @@ pub use zenobe_engine::ThroughputMode;
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};
 pub use zenobe_engine::options::{Limits, StreamOptions};
 pub use zenobe_engine::schema::Namespace;
-pub use zenobe_engine::{CacheOptions, Realism};
+pub use zenobe_engine::{CacheOptions, Lateness};
 pub use zenobe_store_embedded::Durability;
 pub use zenobe_transfer::objects::{ObjectStoreEndpoint, ObjectStoreOptions};
 

@@ -8,7 +8,7 @@ use zenobe_api::Wording;
 use zenobe_engine::clock::{Clock, SystemClock};
 use zenobe_engine::options::{Limits, StreamOptions};
 use zenobe_engine::schema::Namespace;
-use zenobe_engine::{CacheOptions, EngineOptions, Realism, ThroughputMode};
+use zenobe_engine::{CacheOptions, EngineOptions, Lateness, ThroughputMode};
 use zenobe_store_embedded::Durability;
 use zenobe_transfer::objects::ObjectStoreOptions;
 
@@ -49,7 +49,7 @@ pub struct Options {
     /// over.
     pub query_cache: Option<CacheOptions>,
     /// What a test wants to be late; `None` outside of tests.
-    pub realism: Option<Arc<dyn Realism>>,
+    pub lateness: Option<Arc<dyn Lateness>>,
     /// What concerns the other processes on the same store, if it can have any.
     pub node: NodeOptions,
 }
@@ -109,7 +109,7 @@ impl Options {
             limits: self.limits,
             throughput: self.throughput,
             clock_jump_ms_max: self.clock_jump_ms_max,
-            realism: self.realism.clone(),
+            lateness: self.lateness.clone(),
             node_name: self.node.name.clone(),
             lease_period: self.node.lease_period,
             clock_skew_ms_max: self.node.clock_skew_max.as_millis() as u64,
@@ -139,7 +139,7 @@ impl Default for Options {
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
             item_cache: None,
             query_cache: None,
-            realism: None,
+            lateness: None,
             node: NodeOptions::default(),
         }
     }

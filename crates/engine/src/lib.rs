@@ -26,12 +26,12 @@ mod indexes;
 pub mod jobs;
 mod keys;
 pub mod keyspace;
+pub mod lateness;
 pub mod lease;
 pub mod options;
 mod pace;
 mod random;
 mod read;
-pub mod realism;
 pub mod restore;
 pub mod row;
 pub mod schema;
@@ -60,9 +60,9 @@ use crate::error::{Error, Result};
 use crate::history::KnownRows;
 use crate::indexes::StatusHold;
 use crate::jobs::Jobs;
+use crate::lateness::EngineLateness;
 use crate::lease::Leases;
 use crate::random::Random;
-use crate::realism::Lateness;
 use crate::streams::Announcements;
 use crate::throughput::Meters;
 use crate::trusted_clock::TrustedClock;
@@ -71,9 +71,9 @@ pub use bulk_load::IndexKeyCheck;
 pub use cache::{CacheOptions, CacheStatistics};
 pub use capacity_units::write_halves;
 pub use change::Inconsistency;
+pub use lateness::Lateness;
 pub use options::{EngineOptions, Limits, StreamOptions};
 pub use read::Reads;
-pub use realism::Realism;
 pub use streams::StreamSplit;
 pub use tables::{InsightsUpdate, TableReset, TableUpdate};
 pub use throughput::ThroughputMode;
@@ -102,7 +102,7 @@ pub struct Engine {
     pub(crate) status_hold: StatusHold,
     index_status_hold: Duration,
     /// What a test wants to be late.
-    pub(crate) lateness: Option<Box<Lateness>>,
+    pub(crate) lateness: Option<Box<EngineLateness>>,
     pub(crate) streams: StreamOptions,
     /// How far the latest time that can be restored lies back.
     pub(crate) restorable_lag_ms: u64,
@@ -123,10 +123,10 @@ impl Engine {
         let trusted_clock =
             TrustedClock::open(&*snapshot, clock, options.clock_jump_ms_max).await?;
         let is_shared = store.is_shared();
-        let (lateness, store) = match options.realism {
+        let (lateness, store) = match options.lateness {
             None => (None, store),
             Some(rules) => {
-                let (lateness, store) = Lateness::new(rules, store, &options.clock);
+                let (lateness, store) = EngineLateness::new(rules, store, &options.clock);
                 (Some(Box::new(lateness)), store)
             }
         };

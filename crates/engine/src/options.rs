@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cache::CacheOptions;
 use crate::clock::{Clock, SystemClock};
-use crate::realism::Realism;
+use crate::lateness::Lateness;
 use crate::throughput::ThroughputMode;
 
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub struct EngineOptions {
     /// A cache for eventually consistent pages of Query and Scan.
     pub query_cache: Option<CacheOptions>,
     /// What a test wants to be late; `None` outside of tests.
-    pub realism: Option<Arc<dyn Realism>>,
+    pub lateness: Option<Arc<dyn Lateness>>,
     /// What to do with requests that DynamoDB would throttle, on tables that don't say it themselves.
     pub throughput: ThroughputMode,
 }
@@ -61,7 +61,7 @@ impl Default for EngineOptions {
             index_status_hold: Duration::ZERO,
             item_cache: None,
             query_cache: None,
-            realism: None,
+            lateness: None,
             throughput: ThroughputMode::default(),
         }
     }

@@ -14,8 +14,8 @@ use zenobe_api::GatheredFacts;
 use zenobe_backup::BackupError;
 use zenobe_database::backup::ShipperHandle;
 use zenobe_database::{
-    Clock, Database, Durability, Limits, Location, ManualClock, Namespace, NodeOptions, OpenError,
-    Options, Realism, SystemClock,
+    Clock, Database, Durability, Lateness, Limits, Location, ManualClock, Namespace, NodeOptions,
+    OpenError, Options, SystemClock,
 };
 use zenobe_monitoring::traffic::Traffic;
 
@@ -286,7 +286,7 @@ pub(crate) fn database_options(
         clock_jump_ms_max: settings.clock_jump_ms_max,
         item_cache: settings.item_cache,
         query_cache: settings.query_cache,
-        realism: rules.map(|rules| Arc::clone(rules) as Arc<dyn Realism>),
+        lateness: rules.map(|rules| Arc::clone(rules) as Arc<dyn Lateness>),
         node: NodeOptions {
             name: settings.node_name.clone().unwrap_or_else(|| default_node_name(address)),
             lease_period: settings.lease_period,

@@ -111,7 +111,7 @@ impl Catalog {
 
     /// Makes the table that a job has filled ready. `job` is the key of the job's row; `end_job`
     /// gets its value and adds the end of the job to the same write.
-    pub(crate) async fn settle(
+    pub(crate) async fn finish_filling(
         &self,
         store: &dyn Store,
         filled: &Table,
@@ -120,7 +120,7 @@ impl Catalog {
         end_job: impl Fn(Option<&Value>, &mut Batch) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         let _changing = self.changing.lock().await;
-        let settle = |keys: &[Key], mut definition: TableDefinition, reads: &[Option<Value>]| {
+        let finish = |keys: &[Key], mut definition: TableDefinition, reads: &[Option<Value>]| {
             definition.filling = None;
             definition.version += 1;
             let mut batch = Batch::new();
@@ -129,12 +129,12 @@ impl Catalog {
             Ok((batch, definition))
         };
         let definition =
-            change_filled(store, filled, lease, std::slice::from_ref(job), settle).await?;
+            change_filled(store, filled, lease, std::slice::from_ref(job), finish).await?;
         self.insert(Arc::new(Table::new(Arc::new(definition))));
         Ok(())
     }
 
-    /// Removes a table that a job was filling. `end_job` as in [`Catalog::settle`].
+    /// Removes a table that a job was filling. `end_job` as in [`Catalog::finish_filling`].
     pub(crate) async fn abandon(
         &self,
         store: &dyn Store,

@@ -93,7 +93,7 @@ impl Engine {
             (None, _) => self.write_end(&key, lease, put_row).await,
             (Some(filled), FailedTable::Keep) => {
                 let (store, catalog) = (&*self.store, &self.catalog);
-                catalog.settle(store, &filled, lease, &key, put_row).await
+                catalog.finish_filling(store, &filled, lease, &key, put_row).await
             }
             (Some(filled), FailedTable::Delete) => {
                 let prefixes = prefixes_of_table(filled.definition().id);

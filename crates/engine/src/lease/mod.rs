@@ -12,7 +12,7 @@
 //! A store that is not shared has no other nodes to exclude: leases have no rows there, and cost
 //! nothing.
 
-mod held_leases;
+mod known_leases;
 mod lease_row;
 mod nodes;
 
@@ -29,7 +29,7 @@ use crate::keyspace;
 
 use self::lease_row::LeaseRow;
 
-pub(crate) use held_leases::Leases;
+pub(crate) use known_leases::Leases;
 pub use nodes::{LeaseStatus, NodeStatus};
 
 /// The right to do some work, while the store agrees. The default is the right of an engine that

@@ -3,14 +3,14 @@
 //! Every read sees the latest durable state, so eventually consistent and consistent reads differ
 //! only in what they cost. There are two exceptions. On a store with a replica
 //! ([`zenobe_store::Replica`]), eventually consistent reads use it, and go to the store itself if it
-//! can't answer; to a test that wants lagging reads ([`crate::realism`]), a past state is such a
+//! can't answer; to a test that wants lagging reads ([`crate::lateness`]), a past state is such a
 //! replica. An engine with caches ([`crate::cache`]) asks them first.
 
 mod as_of;
 mod cached;
 mod page;
 mod page_command;
-mod passage;
+mod page_partitions;
 mod query;
 mod query_range;
 mod scan;

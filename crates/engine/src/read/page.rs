@@ -20,7 +20,7 @@ use crate::throughput::facts::{self, KeyScope, PageAccess};
 use crate::throughput::{Demand, Ticket};
 use crate::write::decode_stored;
 
-use super::passage::{self, Passage};
+use super::page_partitions::{self, PagePartitions};
 use super::select::{Output, Selection};
 use super::source::ReadSource;
 use super::start_key::after;
@@ -41,7 +41,7 @@ pub(super) struct PagePlan<'q> {
     pub direction: Direction,
     pub request: &'q PageRequest,
     /// The partitions that it passes through, if that matters.
-    pub passage: Option<Passage>,
+    pub partitions: Option<PagePartitions>,
     /// Whether what is read in each partition is rounded up.
     pub rounds_up_each: bool,
     /// How the page finds its items.
@@ -80,21 +80,21 @@ pub(super) struct Read {
     pub outcome: PageOutcome,
     /// Whether the definition is known to be the page's. If not, only the version row shows it.
     pub is_current: bool,
-    passage: Option<Passage>,
+    partitions: Option<PagePartitions>,
 }
 
 impl<'q> PagePlan<'q> {
     /// Reads the page, if the table or index has capacity for it.
     pub async fn read(mut self, origin: Origin<'_>) -> Result<Read> {
         let ticket = self.admit(origin.engine)?;
-        if ticket.is_metered() && self.passage.is_none() {
-            self.passage = self.several_partitions(origin.engine);
+        if ticket.is_metered() && self.partitions.is_none() {
+            self.partitions = self.several_partitions(origin.engine);
         }
         let read = self.read_admitted(origin).await?;
         // A page is of one table, and uses the capacity of the table or of one global index.
         let halves = read.outcome.consumed.total_halves();
-        match &read.passage {
-            Some(passage) => ticket.settle_shares(halves, passage.shares(halves)),
+        match &read.partitions {
+            Some(partitions) => ticket.settle_shares(halves, partitions.shares(halves)),
             None => ticket.settle(halves),
         }
         facts::note_page(|| self.fact(&read.outcome));
@@ -137,16 +137,17 @@ impl<'q> PagePlan<'q> {
     }
 
     /// The partitions that the page may pass through, unless there is only one.
-    fn several_partitions(&self, engine: &Engine) -> Option<Passage> {
+    fn several_partitions(&self, engine: &Engine) -> Option<PagePartitions> {
         let capacity = engine.capacity_of(self.source.table);
         let meter = match self.global_index() {
             None => capacity.table(),
             Some(index) => capacity.index(index)?,
         };
         let prefix = self.source.prefix();
-        let (first, last) = meter.with_partitions(|all| passage::span(prefix, &self.range, all));
+        let (first, last) =
+            meter.with_partitions(|all| page_partitions::span(prefix, &self.range, all));
         (first < last)
-            .then(|| Passage::new(prefix, &self.range, self.direction, meter.partitions()))
+            .then(|| PagePartitions::new(prefix, &self.range, self.direction, meter.partitions()))
     }
 
     async fn read_admitted(&self, origin: Origin<'_>) -> Result<Read> {
@@ -380,7 +381,7 @@ struct Page<'q> {
     /// The size of what was fetched from the table in addition, which also fills the page.
     fetched_size_bytes: u64,
     fetched_halves: u64,
-    passage: Option<Passage>,
+    partitions: Option<PagePartitions>,
     last_evaluated_key: Option<Attributes>,
 }
 
@@ -398,7 +399,7 @@ impl<'q> Page<'q> {
             evaluated_size_bytes: 0,
             fetched_size_bytes: 0,
             fetched_halves: 0,
-            passage: plan.passage.clone(),
+            partitions: plan.partitions.clone(),
             last_evaluated_key: None,
         }
     }
@@ -415,8 +416,8 @@ impl<'q> Page<'q> {
     }
 
     fn enter(&mut self, key: &[u8]) {
-        if let Some(passage) = &mut self.passage {
-            passage.enter(key);
+        if let Some(partitions) = &mut self.partitions {
+            partitions.enter(key);
         }
     }
 
@@ -478,8 +479,8 @@ impl<'q> Page<'q> {
     fn advance(&mut self, read: ItemRef<'_>) -> ControlFlow<()> {
         self.scanned_count += 1;
         self.evaluated_size_bytes += read.size_bytes() as u64;
-        if let Some(passage) = &mut self.passage {
-            passage.add(read.size_bytes() as u64);
+        if let Some(partitions) = &mut self.partitions {
+            partitions.add(read.size_bytes() as u64);
         }
         let size_bytes = self.evaluated_size_bytes + self.fetched_size_bytes;
         if self.scanned_count < self.limit && size_bytes < PAGE_SIZE_BYTES {
@@ -491,11 +492,15 @@ impl<'q> Page<'q> {
 
     fn finish(mut self, plan: &PagePlan<'_>, is_current: bool) -> Read {
         let mut consumed = Consumed::none(plan.table, None);
-        if let Some(passage) = self.passage.as_mut().filter(|_| self.last_evaluated_key.is_some()) {
-            passage.end_early();
+        if let Some(partitions) =
+            self.partitions.as_mut().filter(|_| self.last_evaluated_key.is_some())
+        {
+            partitions.end_early();
         }
-        let halves = match &self.passage {
-            Some(passage) if plan.rounds_up_each => passage.halves_of_each(self.consistent).sum(),
+        let halves = match &self.partitions {
+            Some(partitions) if plan.rounds_up_each => {
+                partitions.halves_of_each(self.consistent).sum()
+            }
             _ => read_halves(self.evaluated_size_bytes, self.consistent),
         };
         match self.source.index {
@@ -512,6 +517,6 @@ impl<'q> Page<'q> {
             last_evaluated_key: self.last_evaluated_key.filter(|_| plan.can_continue),
             consumed,
         };
-        Read { outcome, is_current, passage: self.passage }
+        Read { outcome, is_current, partitions: self.partitions }
     }
 }

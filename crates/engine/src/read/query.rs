@@ -92,7 +92,7 @@ impl PageCommand for Query {
             range,
             direction,
             request: page,
-            passage: None,
+            partitions: None,
             rounds_up_each: false,
             access: PageAccess::Query { sort_condition: sort_condition(source, self) },
             past: past.as_ref(),

@@ -14,7 +14,7 @@ use crate::throughput::facts::PageAccess;
 
 use super::page::{Origin, PagePlan, Read};
 use super::page_command::PageCommand;
-use super::passage::Passage;
+use super::page_partitions::PagePartitions;
 use super::select::{Selection, check_filter_paths, check_projection_paths};
 use super::source::ReadSource;
 use super::start_key::{self, StartKey};
@@ -78,9 +78,9 @@ impl PageCommand for Scan {
         check_filter_paths(source, page)?;
         let rounds_up_each =
             source.index.is_none() && table.definition().billing_mode == BillingMode::PayPerRequest;
-        let passage = rounds_up_each.then(|| {
+        let partitions = rounds_up_each.then(|| {
             let partitions = engine.capacity_of(table).table().partitions();
-            Passage::new(source.prefix(), &range, Direction::Forward, partitions)
+            PagePartitions::new(source.prefix(), &range, Direction::Forward, partitions)
         });
         let plan = PagePlan {
             table: &self.table,
@@ -89,7 +89,7 @@ impl PageCommand for Scan {
             range,
             direction: Direction::Forward,
             request: page,
-            passage,
+            partitions,
             rounds_up_each,
             access: PageAccess::Scan,
             past: past.as_ref(),

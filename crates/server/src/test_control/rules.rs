@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 use zenobe_api::Operation;
-use zenobe_database::Realism;
+use zenobe_database::Lateness;
 use zenobe_engine::Engine;
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
@@ -216,7 +216,7 @@ impl ActiveRule {
 }
 
 /// The engine asks these. A property of a table is drawn once for the table.
-impl Realism for Rules {
+impl Lateness for Rules {
     fn read_lag_ms_max(&self) -> u64 {
         let (rules, tagged) = (self.active(), self.tagged.rules(self.seed));
         let rules = rules.iter().chain(tagged.values().flatten().map(|it| &it.rule));

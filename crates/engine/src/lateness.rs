@@ -12,8 +12,8 @@ use crate::clock::Clock;
 use crate::command::TableName;
 
 /// How late the engine is, asked whenever it matters. Answers may change at any time.
-pub trait Realism: Send + Sync {
-    /// No answer of [`Realism::read_lag_ms`] is greater; 0 while no read lags.
+pub trait Lateness: Send + Sync {
+    /// No answer of [`Lateness::read_lag_ms`] is greater; 0 while no read lags.
     fn read_lag_ms_max(&self) -> u64;
 
     /// How far behind the next eventually consistent read of a table or an index is.
@@ -30,21 +30,21 @@ pub trait Realism: Send + Sync {
 }
 
 /// The lateness of an engine, and the past states to read from.
-pub(crate) struct Lateness {
-    pub rules: Arc<dyn Realism>,
+pub(crate) struct EngineLateness {
+    pub rules: Arc<dyn Lateness>,
     recent: Arc<RecentStates>,
 }
 
-impl Lateness {
+impl EngineLateness {
     /// Returns also the store to use from now on: the same one, with a memory.
     pub fn new(
-        rules: Arc<dyn Realism>,
+        rules: Arc<dyn Lateness>,
         store: Arc<dyn Store>,
         clock: &Arc<dyn Clock>,
-    ) -> (Lateness, Arc<dyn Store>) {
+    ) -> (EngineLateness, Arc<dyn Store>) {
         let retention = ReadWindow { rules: rules.clone(), clock: clock.clone() };
         let recent = Arc::new(RecentStates::new(store, retention));
-        (Lateness { rules, recent: recent.clone() }, recent)
+        (EngineLateness { rules, recent: recent.clone() }, recent)
     }
 
     /// The state that an eventually consistent read sees, unless it is the present one.
@@ -62,7 +62,7 @@ impl Lateness {
 }
 
 struct ReadWindow {
-    rules: Arc<dyn Realism>,
+    rules: Arc<dyn Lateness>,
     clock: Arc<dyn Clock>,
 }
 

@@ -13,7 +13,7 @@ use crate::throughput::{Partition, PlacedPartition, position};
 
 /// Adds up what a page reads in each partition.
 #[derive(Clone)]
-pub(super) struct Passage {
+pub(super) struct PagePartitions {
     direction: Direction,
     prefix_length: usize,
     partitions: Arc<Vec<PlacedPartition>>,
@@ -41,20 +41,20 @@ pub(super) fn span(
     (first, last.max(first))
 }
 
-impl Passage {
+impl PagePartitions {
     /// `range` lies below `prefix`. A segment or a start key may cut it short.
     pub fn new(
         prefix: &Key,
         range: &KeyRange,
         direction: Direction,
         partitions: Arc<Vec<PlacedPartition>>,
-    ) -> Passage {
+    ) -> PagePartitions {
         let (first, last) = span(prefix, range, &partitions);
         let current = match direction {
             Direction::Forward => first,
             Direction::Reverse => last,
         };
-        Passage {
+        PagePartitions {
             direction,
             prefix_length: prefix.len(),
             partitions,
@@ -129,24 +129,24 @@ mod tests {
         keyspace::entry_key(prefix, KeyHash::from_bytes(hash.to_be_bytes()), b"key")
     }
 
-    fn passage(prefix: &Key, range: &KeyRange, count: u64) -> Passage {
-        Passage::new(prefix, range, Direction::Forward, Partition::evenly(count))
+    fn partitions_of(prefix: &Key, range: &KeyRange, count: u64) -> PagePartitions {
+        PagePartitions::new(prefix, range, Direction::Forward, Partition::evenly(count))
     }
 
-    fn halves(passage: &Passage, consistent: bool) -> u64 {
-        passage.halves_of_each(consistent).sum()
+    fn halves(page: &PagePartitions, consistent: bool) -> u64 {
+        page.halves_of_each(consistent).sum()
     }
 
-    fn ended(passage: &Passage) -> Passage {
-        let mut passage = passage.clone();
-        passage.end_early();
-        passage
+    fn ended(page: &PagePartitions) -> PagePartitions {
+        let mut page = page.clone();
+        page.end_early();
+        page
     }
 
     #[test]
     fn each_partition_is_rounded_up() {
         let prefix = keyspace::item_prefix(TableId(1));
-        let mut whole = passage(&prefix, &KeyRange::prefix(prefix.clone()), 4);
+        let mut whole = partitions_of(&prefix, &KeyRange::prefix(prefix.clone()), 4);
         // Nothing at all, then a little, then more than a unit in one of them.
         assert_eq!((halves(&whole, false), halves(&whole, true)), (4, 8));
         whole.enter(&key(&prefix, QUARTER + 1));
@@ -155,7 +155,7 @@ mod tests {
         whole.add(4096);
         assert_eq!((halves(&whole, false), halves(&ended(&whole), true)), (5, 6));
         // Each further partition adds half a unit.
-        let larger = passage(&prefix, &KeyRange::prefix(prefix.clone()), 10);
+        let larger = partitions_of(&prefix, &KeyRange::prefix(prefix.clone()), 10);
         assert_eq!((halves(&larger, false), halves(&larger, true)), (10, 20));
     }
 
@@ -163,8 +163,8 @@ mod tests {
     fn a_page_passes_the_partitions_of_its_range() {
         let prefix = keyspace::item_prefix(TableId(1));
         let partitions = |first, end| {
-            let passage = passage(&prefix, &keyspace::hash_range(&prefix, first, end), 4);
-            (passage.first, passage.last)
+            let page = partitions_of(&prefix, &keyspace::hash_range(&prefix, first, end), 4);
+            (page.first, page.last)
         };
         assert_eq!(partitions(0, Some(QUARTER)), (0, 0));
         assert_eq!(partitions(QUARTER, Some(2 * QUARTER)), (1, 1));
@@ -172,32 +172,33 @@ mod tests {
         assert_eq!(partitions(3 * QUARTER, None), (3, 3));
         let behind = key(&prefix, 2 * QUARTER + 5);
         let range = KeyRange { start: behind, end: zenobe_store::prefix_end(&prefix) };
-        let rest = passage(&prefix, &range, 4);
+        let rest = partitions_of(&prefix, &range, 4);
         assert_eq!((rest.first, rest.last), (2, 3));
     }
 
     #[test]
     fn each_partition_serves_what_was_read_there() {
         let prefix = keyspace::item_prefix(TableId(1));
-        let shares = |passage: &Passage, halves| {
-            passage.shares(halves).map(|(it, share)| (it.id, share)).collect::<Vec<_>>()
+        let shares = |page: &PagePartitions, halves| {
+            page.shares(halves).map(|(it, share)| (it.id, share)).collect::<Vec<_>>()
         };
         let range = keyspace::hash_range(&prefix, QUARTER, None);
         for direction in [Direction::Forward, Direction::Reverse] {
-            let mut passage = Passage::new(&prefix, &range, direction, Partition::evenly(4));
-            assert_eq!(shares(&passage, 1), [(1, 1), (2, 0), (3, 0)]);
+            let mut page = PagePartitions::new(&prefix, &range, direction, Partition::evenly(4));
+            assert_eq!(shares(&page, 1), [(1, 1), (2, 0), (3, 0)]);
             let mut read = vec![(1, 600), (1, 100), (3, 300)];
             if direction == Direction::Reverse {
                 read.reverse();
             }
             for (quarter, size_bytes) in read {
-                passage.enter(&key(&prefix, quarter * QUARTER + 7));
-                passage.add(size_bytes);
+                page.enter(&key(&prefix, quarter * QUARTER + 7));
+                page.add(size_bytes);
             }
-            assert_eq!(shares(&passage, 10), [(1, 7), (2, 0), (3, 3)]);
-            assert_eq!(shares(&passage, 3).iter().map(|(_, share)| share).sum::<u64>(), 3);
+            assert_eq!(shares(&page, 10), [(1, 7), (2, 0), (3, 3)]);
+            assert_eq!(shares(&page, 3).iter().map(|(_, share)| share).sum::<u64>(), 3);
         }
-        let mut backward = Passage::new(&prefix, &range, Direction::Reverse, Partition::evenly(4));
+        let mut backward =
+            PagePartitions::new(&prefix, &range, Direction::Reverse, Partition::evenly(4));
         backward.enter(&key(&prefix, 3 * QUARTER));
         backward.add(5_000);
         backward.end_early();
