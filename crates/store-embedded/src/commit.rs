@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! writer        admit → lock keys → read → decide → queue → unlock → yield → lead?
-//! leader                                  take the queue → write to RocksDB → snapshot
-//! sync thread                                                                  sync → publish → answer
+//! leader                                            take the queue → write to RocksDB → snapshot
+//! sync thread                                                                        sync → publish → answer
 //! ```
 //!
 //! 1. **A write arrives** ([`write`]). It waits until the writes in flight are below the queue's bounds, and gets a
@@ -298,7 +298,7 @@ pub(crate) struct CommitGroup {
     for_log_tap: Option<LogGroup>,
 }
 
-/// The state that only the leader uses. The leader lock ([`Inner::leader`]) holds it.
+/// The state that only the leader uses. The leader lock ([`Inner::leader_lock`]) holds it.
 pub(crate) struct LeaderState {
     database: Arc<RocksDatabase>,
     /// The values of counters and the last numbers of append logs, which only commits change.
