@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use zenobe_store::{Key, Value};
+use zenobe_store::Key;
 
 use super::Lease;
 use super::lease_row::{LeaseRow, NodeRow};
-use crate::error::Result;
+use super::takeover::Sighting;
 
 pub(crate) struct Leases {
     node: NodeRow,
@@ -30,12 +30,6 @@ struct HeldLease {
     row: LeaseRow,
     /// When the last renewal that the store has confirmed was sent.
     renewed_at: Instant,
-}
-
-/// A row as it was found, and since when it has not changed.
-pub(super) struct Sighting {
-    pub row: Value,
-    pub since: Instant,
 }
 
 impl Leases {
@@ -83,32 +77,6 @@ impl Leases {
         let held = self.held.lock();
         let held = held.get(key).filter(|held| held.renewed_at.elapsed() < self.period)?;
         Some(held.lease.clone())
-    }
-
-    /// Whether a lease that this node does not hold can be taken, given its row.
-    pub fn may_take(&self, key: &Key, row: Option<&Value>) -> Result<bool> {
-        let Some(stored) = row else { return Ok(true) };
-        let row = LeaseRow::decode(stored)?;
-        // This node took it with a write whose response was lost, or could not renew it in time,
-        // and nobody else has taken it.
-        if row.node == self.node.id {
-            return Ok(true);
-        }
-        let since = self.sight(key, stored);
-        Ok(since.elapsed() >= Duration::from_millis(row.period_ms))
-    }
-
-    /// Records another node's row, and returns since when it has not changed.
-    pub(super) fn sight(&self, key: &Key, row: &Value) -> Instant {
-        let mut seen = self.seen.lock();
-        match seen.get(key) {
-            Some(sighting) if sighting.row == *row => sighting.since,
-            _ => {
-                let since = Instant::now();
-                seen.insert(key.clone(), Sighting { row: row.clone(), since });
-                since
-            }
-        }
     }
 
     pub(super) fn new_row(&self, work: &str, now_ms: u64) -> LeaseRow {

@@ -15,6 +15,7 @@
 mod known_leases;
 mod lease_row;
 mod nodes;
+mod takeover;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
