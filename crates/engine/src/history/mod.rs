@@ -18,6 +18,7 @@ pub(crate) mod era;
 mod known_rows;
 mod past;
 mod recovery_window;
+mod retention;
 pub(crate) mod settings;
 mod trim;
 mod versions;

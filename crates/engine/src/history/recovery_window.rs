@@ -3,7 +3,7 @@
 use crate::error::{HistoryError, Result};
 use crate::schema::HistorySettings;
 
-use super::{AsOf, DAY_MS};
+use super::{AsOf, retention};
 
 /// The times that can be restored, in milliseconds since the epoch. They are whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct RecoveryWindow {
 impl RecoveryWindow {
     /// `lag_ms` is how far the latest time is in the past.
     pub(crate) fn new(settings: &HistorySettings, now_ms: u64, lag_ms: u64) -> RecoveryWindow {
-        let period_ms = u64::from(settings.period_days) * DAY_MS;
-        let earliest_ms = settings.since_ms.max(now_ms.saturating_sub(period_ms));
+        let earliest_ms =
+            settings.since_ms.max(retention::horizon_ms(settings.period_days, now_ms));
         let latest_ms = settings.since_ms.max(now_ms.saturating_sub(lag_ms));
         let whole_second = |ms: u64| ms / 1_000 * 1_000;
         RecoveryWindow {
@@ -44,6 +44,7 @@ impl RecoveryWindow {
 
 #[cfg(test)]
 mod tests {
+    use super::super::DAY_MS;
     use super::*;
 
     #[test]

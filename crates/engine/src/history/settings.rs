@@ -11,7 +11,7 @@ use crate::lease::Lease;
 use crate::schema::{HistorySettings, TableDefinition, TableId};
 
 use super::era::open_era;
-use super::{DAY_MS, RecoveryWindow};
+use super::{RecoveryWindow, retention};
 
 /// The period of those who don't choose one, and the longest.
 pub const PERIOD_DAYS_MAX: u32 = 35;
@@ -141,13 +141,14 @@ fn with_period(
     now_ms: u64,
 ) -> HistorySettings {
     let Some(period_days) = period_days else { return settings };
-    let covered_ms = u64::from(settings.period_days.min(period_days)) * DAY_MS;
-    let since_ms = settings.since_ms.max(now_ms.saturating_sub(covered_ms));
+    let covered_days = settings.period_days.min(period_days);
+    let since_ms = settings.since_ms.max(retention::horizon_ms(covered_days, now_ms));
     HistorySettings { period_days, since_ms, ..settings }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::DAY_MS;
     use super::*;
 
     #[test]

@@ -20,7 +20,7 @@ use crate::row::Fields;
 use crate::schema::HistorySettings;
 use crate::table_round::TableRound;
 
-use super::DAY_MS;
+use super::retention;
 
 /// How many rows a step walks.
 const ROWS_AT_ONCE_MAX: usize = 2_000;
@@ -72,15 +72,17 @@ async fn due_sweep(
     settings: &HistorySettings,
     progress_key: &Key,
 ) -> Result<Option<Sweep>> {
-    let period_ms = u64::from(settings.period_days) * DAY_MS;
     let moment = engine.trusted_clock.read();
     if moment.is_paused {
         return Ok(None);
     }
-    let horizon_ms = moment.past_ms.saturating_sub(period_ms + engine.clock_skew_ms());
+    let past_ms = moment.past_ms.saturating_sub(engine.clock_skew_ms());
+    let horizon_ms = retention::horizon_ms(settings.period_days, past_ms);
     let last_ms = match Sweep::stored(engine, settings.era, progress_key).await? {
         Some(unfinished) if unfinished.position.is_some() => return Ok(Some(unfinished)),
-        Some(finished) => finished.horizon_ms + period_ms / SWEEPS_PER_PERIOD,
+        Some(finished) => {
+            finished.horizon_ms + retention::period_ms(settings.period_days) / SWEEPS_PER_PERIOD
+        }
         None => settings.since_ms,
     };
     let sweep = Sweep { era: settings.era, horizon_ms, position: Some(Key::new()) };
