@@ -1,7 +1,10 @@
-//! Capacity units, counted in halves so that eventually consistent reads stay exact.
+//! What operations cost: capacity units, counted in halves so that eventually consistent reads stay exact.
 
 use std::collections::BTreeMap;
 
+use zenobe_value::EncodedItem;
+
+use crate::change::size_bytes;
 use crate::command::{Consumed, TableName, TransactionalUnits};
 use crate::schema::IndexKind;
 
@@ -21,9 +24,19 @@ pub fn write_halves(size_bytes: u64) -> u64 {
     size_bytes.div_ceil(WRITE_UNIT_SIZE_BYTES).max(1) * HALVES_PER_UNIT
 }
 
+/// What a write of one item costs the table. Transactions cost the table a multiple (`table_factor`), but not its indexes.
+pub(crate) fn item_write_halves(charged_size_bytes: u64, table_factor: u64) -> u64 {
+    table_factor * write_halves(charged_size_bytes)
+}
+
 /// A transactional read costs twice a consistent read.
 pub(crate) fn transactional_read_halves(size_bytes: u64) -> u64 {
     2 * read_halves(size_bytes, true)
+}
+
+/// What it costs to read an item in a transaction.
+pub(crate) fn transactional_get_halves(item: Option<&EncodedItem>) -> u64 {
+    transactional_read_halves(size_bytes(item))
 }
 
 /// The cost of changing one index entry, by its sizes before and after.

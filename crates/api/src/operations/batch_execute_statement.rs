@@ -259,7 +259,9 @@ impl CostByTable {
         }
     }
 
-    /// A failed write costs as much as the larger of the existing item and the new one.
+    /// As DynamoDB reports it for a batch of statements, a failed write costs as much as the larger of the existing item
+    /// and the one that was sent. (What it takes from the table's capacity depends on the existing item only, as for every
+    /// failed condition: `Engine::settle_refused`.)
     fn add_failure(&mut self, table: &TableName, error: &Error, sent_size_bytes: u64) {
         let found = match error {
             Error::ConditionFailed { item: Some(item) } => item.as_item().size_bytes() as u64,

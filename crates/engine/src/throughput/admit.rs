@@ -11,7 +11,7 @@ use super::meter::{Met, Meter};
 use super::ticket::{Held, Ticket};
 use super::{TableCapacity, ThroughputMode};
 use crate::Engine;
-use crate::capacity_units::write_halves;
+use crate::capacity_units::item_write_halves;
 use crate::catalog::Table;
 use crate::change::{IndexEffect, size_bytes};
 use crate::error::{Error, Result};
@@ -127,7 +127,7 @@ impl Engine {
         }
         let of_kind = |kind| written.effect.indexes.iter().filter(move |it| it.kind == kind);
         let local: u64 = of_kind(IndexKind::Local).map(|effect| effect.halves).sum();
-        ticket.settle(table_factor * write_halves(written.charged_size_bytes()) + local);
+        ticket.settle(written.table_halves(table_factor) + local);
         for effect in of_kind(IndexKind::Global) {
             // The entry is written already, so it is counted even if the index is over its limit.
             let demand = entry_demand(effect);
@@ -138,10 +138,11 @@ impl Engine {
         }
     }
 
-    /// Settles a write that was refused. A failed condition costs what the item's write would.
+    /// Settles a write that was refused. As DynamoDB documents it, a failed condition costs what writing the existing item
+    /// would, and at least one unit, however large the item is that was sent. (BatchExecuteStatement reports another cost.)
     pub(crate) fn settle_refused(&self, ticket: Ticket<'_>, error: &Error, table_factor: u64) {
         if let Error::ConditionFailed { item } = error {
-            ticket.settle(table_factor * write_halves(size_bytes(item.as_ref())));
+            ticket.settle(item_write_halves(size_bytes(item.as_ref()), table_factor));
         }
     }
 

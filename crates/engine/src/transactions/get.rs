@@ -7,7 +7,7 @@ use zenobe_store::Key;
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
-use crate::capacity_units::transactional_read_halves;
+use crate::capacity_units::transactional_get_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::size_bytes;
 use crate::command::{GetItem, TransactGet, TransactGetOutcome, TransactionalUnits};
@@ -60,13 +60,13 @@ impl Engine {
         }
         let items = decode_all(items)?;
         for (ticket, item) in tickets.into_iter().zip(&items) {
-            ticket.settle(transactional_read_halves(size_bytes(item.as_ref())));
+            ticket.settle(transactional_get_halves(item.as_ref()));
         }
         Ok(Ok(items))
     }
 
     fn admit_transact_get<'t>(&self, table: &'t Table, key: &Key) -> Result<Ticket<'t>> {
-        let halves_min = transactional_read_halves(0);
+        let halves_min = transactional_get_halves(None);
         self.admit(table, Demand::item(Access::Read, table, key, halves_min))
     }
 }
@@ -83,7 +83,7 @@ fn outcome(gets: &[GetItem], items: Vec<Option<EncodedItem>>) -> TransactGetOutc
     let mut consumed = ConsumedByTable::new(TransactionalUnits::Read);
     let mut projected = Vec::with_capacity(items.len());
     for (get, item) in gets.iter().zip(items) {
-        let halves = transactional_read_halves(size_bytes(item.as_ref()));
+        let halves = transactional_get_halves(item.as_ref());
         consumed.of(&get.table).table_halves += halves;
         let item = item.map(|item| project(item, get.projection.as_ref()));
         // Unlike in GetItem, a projection that matches nothing yields no item here.

@@ -7,7 +7,7 @@ use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::cache::WritesInFlight;
-use crate::capacity_units::write_halves;
+use crate::capacity_units::item_write_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::{Cause, Change, ChangeEffect, KnownEntries, NeedsEntries, size_bytes};
 use crate::command::{Consumed, ItemCollection};
@@ -44,14 +44,19 @@ impl WrittenItem {
         WrittenItem { old, new, effect: ChangeEffect::default(), collection: None }
     }
 
-    /// The size that reading or writing this item is charged for.
+    /// The size that reading or writing this item is charged for: the larger of the item before and after.
     pub fn charged_size_bytes(&self) -> u64 {
         size_bytes(self.old.as_ref()).max(size_bytes(self.new.as_ref()))
     }
 
-    /// Adds the cost of the write. Transactions double the table's part, never the indexes'.
+    /// What the write costs the table.
+    pub fn table_halves(&self, table_factor: u64) -> u64 {
+        item_write_halves(self.charged_size_bytes(), table_factor)
+    }
+
+    /// Adds the cost of the write.
     pub fn charge(&self, consumed: &mut Consumed, table_factor: u64) {
-        consumed.table_halves += table_factor * write_halves(self.charged_size_bytes());
+        consumed.table_halves += self.table_halves(table_factor);
         for index in &self.effect.indexes {
             consumed.add_index(index.kind, &index.name, index.halves);
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use zenobe_value::{DecodeError, EncodedItem};
 
 use crate::Engine;
-use crate::capacity_units::write_halves;
+use crate::capacity_units::item_write_halves;
 use crate::catalog::Table;
 use crate::command::{Consumed, DeleteItem, PutItem, RuleSet, TableName, UpdateItem, WriteOutcome};
 use crate::error::{Error, Result};
@@ -94,7 +94,7 @@ impl Engine {
         intent: &'i Intent<'_>,
         table_factor: u64,
     ) -> Result<Ticket<'i>> {
-        let halves_min = table_factor * write_halves(0);
+        let halves_min = item_write_halves(0, table_factor);
         let (table, key) = (&intent.table, &intent.item_key);
         self.admit(table, Demand::item(Access::Write, table, key, halves_min))
     }
