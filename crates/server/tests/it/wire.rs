@@ -127,7 +127,8 @@ fn a_signed_request_reaches_its_handler() {
 
 #[test]
 fn preflight_requests_of_allowed_pages_are_granted_what_they_ask_for() {
-    let cross_site = CrossSitePolicy::new(KnownHosts::AnyUnlessConfigured, Vec::new(), vec![CorsOrigin::Any]);
+    let cross_site =
+        CrossSitePolicy::new(KnownHosts::AnyUnlessConfigured, Vec::new(), vec![CorsOrigin::Any]);
     let server = TestServer::start_with(TestOptions { cross_site, ..TestOptions::default() });
     let reply = request(
         &server,
