@@ -1,4 +1,5 @@
-//! When a node may take a lease: nobody has it, or its row has not changed for the period that the row names.
+//! When a node may take a lease: if nobody has it, if this node had it, or if its row has not changed for the period that it
+//! names.
 
 use std::time::Duration;
 
