@@ -168,8 +168,6 @@ mod tests {
         // A key served by one partition at a time needs this many shards.
         assert_eq!(partitions_for_peaks(0, 4_500), 5);
         assert_eq!(partitions_for_peaks(12_000, 4_000), ON_DEMAND_PARTITIONS);
-        // The classic even split, and what it dilutes to.
-        assert_eq!((1_000 / 3, 1_000 / 10), (333, 100));
     }
 
     #[test]

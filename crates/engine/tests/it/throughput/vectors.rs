@@ -1,8 +1,11 @@
 //! How many units requests consume, by the sizes of their items. Partitions, bursts, hot keys and
 //! dilution have their own tests beside this one.
 
+use std::collections::BTreeMap;
+
 use zenobe_engine::ThroughputMode::{Enforce, Observe};
-use zenobe_expression::{Binder, ExpressionKind};
+use zenobe_engine::schema::ScalarType;
+use zenobe_expression::{Binder, ExpressionKind, KeyCondition, KeyOperator};
 
 use super::*;
 
@@ -45,10 +48,14 @@ async fn reads_cost_a_unit_per_4_kib_and_writes_one_per_kib() {
 async fn a_full_page_costs_256_units_whatever_the_filter_keeps() {
     let harness = harness(Observe).await;
     // One partition: those of on-demand tables are rounded up one by one.
-    harness.create(create_provisioned(10, 10)).await;
-    for number in 0..300 {
-        let mut item = item(&format!("{number:03}"), &[]);
-        item.insert("data".into(), long(4 * KIB - "id".len() - 3 - "data".len()));
+    let mut request = create_provisioned(10, 10);
+    request.keys.sort = vec![key("number", ScalarType::S)];
+    request.attribute_types.insert("number".into(), ScalarType::S);
+    harness.create(request).await;
+    for count in 100..400 {
+        let mut item = item("a", &[("number", &count.to_string())]);
+        let other_size_bytes = "id".len() + 1 + "number".len() + 3 + "data".len();
+        item.insert("data".into(), long(4 * KIB - other_size_bytes));
         harness.put(item).await.unwrap();
     }
     let mut binder = Binder::new(None, None);
@@ -56,13 +63,56 @@ async fn a_full_page_costs_256_units_whatever_the_filter_keeps() {
     for (filter, count) in [(None, 256), (Some(nothing), 0)] {
         for (consistent, halves) in [(true, 512), (false, 256)] {
             let page = PageRequest { consistent, filter: filter.clone(), ..PageRequest::default() };
-            let scan = Scan { table: name("t"), index: None, segment: None, page };
-            let outcome = harness.engine.scan(&scan).await.unwrap();
-            assert_eq!((outcome.count, outcome.scanned_count), (count, 256));
-            assert_eq!(outcome.consumed.table_halves, halves);
+            let scan = Scan { table: name("t"), index: None, segment: None, page: page.clone() };
+            let operator = KeyOperator::Equal(text("a"));
+            let of_a = KeyCondition { attribute: "id".into(), operator };
+            let key_conditions = vec![of_a];
+            let table = name("t");
+            let query = Query { table, index: None, key_conditions, forward: true, page };
+            for outcome in
+                [harness.engine.scan(&scan).await, harness.engine.query(&query).await]
+            {
+                let outcome = outcome.unwrap();
+                assert_eq!((outcome.count, outcome.scanned_count), (count, 256));
+                assert_eq!(outcome.consumed.table_halves, halves);
+            }
         }
     }
-    assert_eq!(harness.consumed(None).0, 2.0 * (256.0 + 128.0));
+    assert_eq!(harness.consumed(None).0, 2.0 * 2.0 * (256.0 + 128.0));
+}
+
+/// The classic even split, and its dilution: a table that once needed many partitions keeps them.
+/// Keys that are spread evenly get what each partition would have had.
+#[tokio::test]
+async fn partitions_share_1000_writes_evenly() {
+    for (provisioned, partitions, each, left) in [(2_999, 3, 333, 1), (9_999, 10, 100, 0)] {
+        let harness = harness(Enforce).await;
+        harness.create(create_provisioned(1, provisioned)).await;
+        harness.update(|request| request.throughput = units(1, 1_000)).await.unwrap();
+        let mut ids = BTreeMap::new();
+        for number in 0.. {
+            if ids.len() == partitions {
+                break;
+            }
+            let id = number.to_string();
+            let before = harness.partitions().await.partitions;
+            harness.put_id(&id).await.unwrap();
+            let after = harness.partitions().await.partitions;
+            let both = before.iter().zip(&after);
+            let position = both.clone().position(|(one, other)| one.write_units < other.write_units);
+            ids.insert(position.expect("it was written somewhere"), id);
+        }
+        for (position, id) in &ids {
+            let written = harness.partitions().await.partitions[*position].write_units as usize;
+            let (passed, reasons) = passing(each - written, |_| harness.put_id(id)).await;
+            assert_eq!((passed, reasons), (each - written, vec![]));
+        }
+        let report = harness.partitions().await;
+        let written = report.partitions.iter().map(|partition| partition.write_units);
+        assert_eq!(written.collect::<Vec<_>>(), vec![each as f64; partitions]);
+        let (passed, reasons) = passing(left + 1, |_| harness.put_id("more")).await;
+        assert_eq!((passed, reasons), (left, vec!["TableWriteProvisionedThroughputExceeded"]));
+    }
 }
 
 /// One key has one partition, however much its table may use.
