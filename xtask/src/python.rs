@@ -72,7 +72,8 @@ pub fn for_tests() -> Result<Interpreter, Failure> {
     install(&requirements, &workspace::target_directory().join("python"))
 }
 
-/// Installs the requirements below `directory`, unless an earlier run did so for the same file.
+/// Installs the requirements below `directory`, unless an earlier run did so for the same file. The
+/// file must hold the hashes of all that they need.
 pub fn install(requirements: &Path, directory: &Path) -> Result<Interpreter, Failure> {
     let venv = directory.join("venv");
     let packages = directory.join("packages");
@@ -98,7 +99,7 @@ pub fn install(requirements: &Path, directory: &Path) -> Result<Interpreter, Fai
         return Ok(interpreter);
     }
     let mut pip = pip_of(&interpreter.program);
-    pip.args(["install", "--quiet", "--requirement"]).arg(requirements);
+    pip.args(["install", "--quiet", "--require-hashes", "--requirement"]).arg(requirements);
     if let Some(packages) = &interpreter.packages {
         pip.args(["--upgrade", "--target"]).arg(packages);
     }
