@@ -220,7 +220,7 @@ mod tests {
             let namespace = Namespace { account: "0".into(), region: "r".into() };
             let access =
                 AccessControl::new(None, namespaces, namespace).accepting_unsigned(accepts);
-            let mut request = hyper::Request::builder();
+            let mut request = hyper::Request::builder().header("x-amz-date", "20260101T000000Z");
             if let Some(header) = header {
                 request = request.header(AUTHORIZATION, header);
             }
@@ -234,6 +234,10 @@ mod tests {
         assert_eq!(admit(true, false, None).as_deref(), Some("0/r"));
         assert_eq!(admit(true, false, half).as_deref(), Some("0/r"));
         assert_eq!(admit(true, true, half).as_deref(), Some("key/eu-west-1"));
+        // An old date matters as little as what is missing.
+        let whole = format!("{}, SignedHeaders=host, Signature=00", half.unwrap());
+        assert_eq!(admit(false, true, Some(&whole)), None);
+        assert_eq!(admit(true, true, Some(&whole)).as_deref(), Some("key/eu-west-1"));
         assert_eq!(admit(true, true, Some("Basic x")).as_deref(), Some("0/r"));
         let access = AccessControl::new(
             Some(Credentials::parse("a:b").unwrap()),

@@ -1,6 +1,6 @@
 //! Renders requests: the head once per operation, then the body after it in the same buffer.
 
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -58,11 +58,33 @@ pub struct Request {
 }
 
 enum Heads {
-    /// One head per call of [`Call::ALL`]. A loopback server checks no signature, so a constant one
-    /// will do.
-    Fixed(Vec<Vec<u8>>),
+    /// A loopback server verifies no signature, so one that only has a date will do for many
+    /// requests.
+    Unsigned(Box<Unsigned>),
     /// The signature depends on the body and the time, so the head is rendered last.
     Signed(Box<Signed>),
+}
+
+struct Unsigned {
+    target: Target,
+    /// One per call of [`Call::ALL`].
+    heads: Vec<Vec<u8>>,
+    rendered_at: Instant,
+}
+
+impl Unsigned {
+    fn new(target: Target) -> Unsigned {
+        let heads = Call::ALL.map(|call| unsigned_head(&target, call.name())).to_vec();
+        Unsigned { target, heads, rendered_at: Instant::now() }
+    }
+
+    /// The head of a call, with a date that servers accept.
+    fn head(&mut self, call: Call) -> &[u8] {
+        if self.rendered_at.elapsed() >= HEAD_AGE_MAX {
+            *self = Unsigned::new(self.target.clone());
+        }
+        &self.heads[call as usize]
+    }
 }
 
 struct Signed {
@@ -75,6 +97,8 @@ struct Signed {
 /// Placeholder that the length overwrites once it is known. Spaces before a header's value have no
 /// meaning.
 const LENGTH_WIDTH: usize = 8;
+/// Servers refuse dates that differ from their clock by more than 15 minutes.
+const HEAD_AGE_MAX: Duration = Duration::from_secs(60);
 const HEAD_END: &[u8] = b"\r\n\r\n";
 const AS_OF: &str = "x-zenobe-as-of";
 const CONTENT: &str = "application/x-amz-json-1.0";
@@ -82,7 +106,7 @@ const CONTENT: &str = "application/x-amz-json-1.0";
 impl Request {
     pub fn new(target: &Target) -> Request {
         let heads = match &target.credential {
-            None => Heads::Fixed(Call::ALL.map(|call| unsigned_head(target, call.name())).to_vec()),
+            None => Heads::Unsigned(Box::new(Unsigned::new(target.clone()))),
             Some(credential) => Heads::Signed(Box::new(Signed {
                 target: target.clone(),
                 credential: credential.clone(),
@@ -115,9 +139,9 @@ impl Request {
     #[inline]
     pub fn begin(&mut self, call: Call) -> &mut Vec<u8> {
         match &mut self.heads {
-            Heads::Fixed(heads) => {
+            Heads::Unsigned(unsigned) => {
                 self.bytes.clear();
-                self.bytes.extend_from_slice(&heads[call as usize]);
+                self.bytes.extend_from_slice(unsigned.head(call));
                 self.body_start = self.bytes.len();
                 &mut self.bytes
             }
@@ -133,7 +157,7 @@ impl Request {
     #[inline]
     pub fn finish(&mut self) {
         match &self.heads {
-            Heads::Fixed(_) => write_length(&mut self.bytes, self.body_start),
+            Heads::Unsigned(_) => write_length(&mut self.bytes, self.body_start),
             Heads::Signed(signed) => {
                 let Signed { target, credential, operation, body } = &**signed;
                 self.bytes.clear();
@@ -166,16 +190,18 @@ fn write_length(bytes: &mut [u8], body_start: usize) {
 
 fn unsigned_head(target: &Target, operation: &str) -> Vec<u8> {
     let as_of = target.as_of(operation).map(|as_of| format!("{AS_OF}: {as_of}\r\n"));
+    let now = Timestamp::from_system_time(SystemTime::now());
     format!(
         "POST / HTTP/1.1\r\n\
          Host: {}\r\n\
          Content-Type: {CONTENT}\r\n\
          X-Amz-Target: DynamoDB_20120810.{operation}\r\n\
-         X-Amz-Date: 20260101T000000Z\r\n\
-         Authorization: AWS4-HMAC-SHA256 Credential=bench/20260101/{}/dynamodb/aws4_request, \
+         X-Amz-Date: {now}\r\n\
+         Authorization: AWS4-HMAC-SHA256 Credential=bench/{}/{}/dynamodb/aws4_request, \
          SignedHeaders=host;x-amz-date;x-amz-target, Signature={:064}\r\n\
          {}Content-Length: {:LENGTH_WIDTH$}\r\n\r\n",
         target.authority,
+        now.day(),
         target.region,
         0,
         as_of.unwrap_or_default(),
