@@ -31,11 +31,23 @@ fn check(faults: &[NetworkFault]) {
         increment(&other, "k").expect("it is written");
         expected += 1;
     }
-    // Delayed commits have arrived by now.
-    thread::sleep(Duration::from_millis(700));
+    // Delayed commits have arrived once their connections have ended, and are executed once no
+    // session is in a transaction.
+    proxy.reset();
+    let name = name_of(&database);
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' AND state <> 'idle' \
+         AND pid <> pg_backend_pid()"
+    );
+    wait_until(|| Postgres::shared().execute(name, &sql).trim() == "0");
     assert_eq!(number(get(&other, b"k").as_ref()), expected);
     let log = entries(&other, KeyRange::prefix("log/"), Direction::Forward);
     assert_eq!(log.len() as i64, expected);
+}
+
+fn name_of(database: &Database) -> &str {
+    let path = database.url.split('?').next();
+    path.and_then(|path| path.rsplit('/').next()).expect("a URL with a database")
 }
 
 #[test]
@@ -66,7 +78,7 @@ fn a_commit_before_the_seal_counts() {
     let store = open(&proxy.url(&database.url), Options::default());
     let other = database.store();
     increment(&store, "k").expect("the write commits");
-    let name = database.url.split('?').next().and_then(|url| url.rsplit('/').next()).unwrap();
+    let name = name_of(&database);
     let has_waiter = |query: &str| {
         let sql = format!(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' AND wait_event_type = 'Lock' \

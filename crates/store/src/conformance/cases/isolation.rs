@@ -1,4 +1,5 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -201,14 +202,16 @@ pub fn guard_changes_exclude_guarded_writes(backend: &dyn Backend) {
     put(&*store, "guard", "0");
     let seed = Random::announced("guard_changes_exclude_guarded_writes").next_u64();
     let stop = AtomicBool::new(false);
+    let (writers, progress): (Vec<_>, Vec<_>) = (0..3).map(|_| mpsc::channel()).unzip();
     thread::scope(|scope| {
-        for writer in 0..3 {
+        for (writer, written) in (0..).zip(writers) {
             let (store, stop) = (&*store, &stop);
             scope.spawn(move || {
                 let mut random = Random::new(seed ^ writer);
                 while !stop.load(Ordering::Acquire) {
                     let pause = Duration::from_micros(random.below(8000) as u64);
                     guarded_write(store, &format!("row/{writer}"), pause);
+                    let _ = written.send(());
                 }
             });
         }
@@ -219,7 +222,11 @@ pub fn guard_changes_exclude_guarded_writes(backend: &dyn Backend) {
             });
             // Rows of an older version may exist, but no new one may appear.
             commit_locking(&*store, &[], |batch| batch.delete_range(KeyRange::prefix("row/")));
-            thread::sleep(Duration::from_millis(10));
+            // Until whoever had decided on the older version has had its turn.
+            for written in &progress {
+                written.try_iter().for_each(drop);
+                written.recv().expect("the writer goes on");
+            }
             let rows = entries(&*store, KeyRange::prefix("row/"), Direction::Forward);
             for (_, value) in rows {
                 assert_eq!(number(Some(&Value::from(value))), version);
