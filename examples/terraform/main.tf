@@ -17,7 +17,8 @@ provider "aws" {
   skip_requesting_account_id  = true
 
   endpoints {
-    dynamodb = var.endpoint
+    applicationautoscaling = var.endpoint
+    dynamodb               = var.endpoint
   }
 }
 
@@ -59,6 +60,10 @@ resource "aws_dynamodb_table" "orders" {
     enabled        = true
   }
 
+  point_in_time_recovery {
+    enabled = true
+  }
+
   stream_enabled   = true
   stream_view_type = "NEW_AND_OLD_IMAGES"
 
@@ -72,4 +77,52 @@ resource "aws_dynamodb_table_item" "first" {
   hash_key   = "pk"
   range_key  = "sk"
   item       = jsonencode({ pk = { S = "CUSTOMER#1" }, sk = { S = "ORDER#1" }, state = { S = "new" } })
+}
+
+resource "aws_dynamodb_table" "stock" {
+  name           = "Stock"
+  billing_mode   = "PROVISIONED"
+  read_capacity  = 5
+  write_capacity = 5
+  hash_key       = "pk"
+
+  attribute {
+    name = "pk"
+    type = "S"
+  }
+
+  lifecycle {
+    # Auto scaling changes it.
+    ignore_changes = [read_capacity]
+  }
+}
+
+resource "aws_appautoscaling_target" "stock_reads" {
+  service_namespace  = "dynamodb"
+  resource_id        = "table/${aws_dynamodb_table.stock.name}"
+  scalable_dimension = "dynamodb:table:ReadCapacityUnits"
+  min_capacity       = 5
+  max_capacity       = 100
+
+  tags = {
+    Team = "shop"
+  }
+}
+
+resource "aws_appautoscaling_policy" "stock_reads" {
+  name               = "DynamoDBReadCapacityUtilization:${aws_appautoscaling_target.stock_reads.resource_id}"
+  policy_type        = "TargetTrackingScaling"
+  service_namespace  = aws_appautoscaling_target.stock_reads.service_namespace
+  resource_id        = aws_appautoscaling_target.stock_reads.resource_id
+  scalable_dimension = aws_appautoscaling_target.stock_reads.scalable_dimension
+
+  target_tracking_scaling_policy_configuration {
+    target_value       = 70
+    scale_in_cooldown  = 60
+    scale_out_cooldown = 30
+
+    predefined_metric_specification {
+      predefined_metric_type = "DynamoDBReadCapacityUtilization"
+    }
+  }
 }

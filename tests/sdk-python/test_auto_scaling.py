@@ -161,8 +161,8 @@ def test_everything_survives_a_restart(own_server):
 
 
 def test_the_calls_of_terraform(scaling, dynamodb):
-    """What hashicorp/aws does for aws_appautoscaling_target and aws_appautoscaling_policy: apply, a plan without differences,
-    a change, destroy."""
+    """What hashicorp/aws does for aws_appautoscaling_target and aws_appautoscaling_policy in examples/terraform/main.tf: apply, a plan
+    without differences, a change, destroy."""
     table = provisioned(dynamodb)
     target = of(table, READS)
     arn = scaling.register_scalable_target(**target, MinCapacity=5, MaxCapacity=100, Tags={"Team": "shop"})["ScalableTargetARN"]

@@ -1,8 +1,8 @@
-"""The operations that Terraform's provider (hashicorp/aws 5.100.0) makes for examples/terraform/main.tf, in its order: apply, a plan that
-must find no differences, a change, destroy. The bodies are written from the configuration, not captured."""
+"""The operations that Terraform's provider (hashicorp/aws 5.100.0) makes for the table with orders in examples/terraform/main.tf, in its
+order: apply, a plan that must find no differences, a change, destroy. The bodies are written from the configuration, not captured.
+The calls for the scaling of the other table are in test_auto_scaling.py."""
 
 import pytest
-from botocore.exceptions import ClientError
 
 from support import unique_name, wait_for_indexes, wait_until_active
 
@@ -38,14 +38,20 @@ def index(projection):
 def refresh(dynamodb, table):
     """What the provider reads to compare the table with its configuration."""
     described = dynamodb.describe_table(TableName=table)["Table"]
-    try:
-        dynamodb.describe_continuous_backups(TableName=table)
-    except ClientError as error:
-        # The provider takes this one for "there are none".
-        assert error.response["Error"]["Code"] == "UnknownOperationException"
+    backups = dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
+    recovery = backups["PointInTimeRecoveryDescription"]
     ttl = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
     tags = dynamodb.list_tags_of_resource(ResourceArn=described["TableArn"])["Tags"]
-    return described, ttl, tags
+    return described, recovery, ttl, tags
+
+
+def switch_recovery(dynamodb, table, is_enabled):
+    """The provider then waits until the description shows it."""
+    dynamodb.update_continuous_backups(
+        TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": is_enabled}
+    )
+    status = refresh(dynamodb, table)[1]["PointInTimeRecoveryStatus"]
+    assert status == ("ENABLED" if is_enabled else "DISABLED")
 
 
 def test_the_life_of_a_table(dynamodb):
@@ -56,13 +62,15 @@ def test_the_life_of_a_table(dynamodb):
         assert dynamodb.describe_table(TableName=table)["Table"]["TableStatus"] == "ACTIVE"
     ttl = {"AttributeName": "expires", "Enabled": True}
     dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=ttl)
+    switch_recovery(dynamodb, table, True)
     item = {"pk": {"S": "CUSTOMER#1"}, "sk": {"S": "ORDER#1"}, "state": {"S": "new"}}
     key = {name: item[name] for name in ("pk", "sk")}
     dynamodb.put_item(
         TableName=table, Item=item, ConditionExpression="attribute_not_exists(#hk)", ExpressionAttributeNames={"#hk": "pk"}
     )
 
-    described, ttl, tags = refresh(dynamodb, table)
+    described, recovery, ttl, tags = refresh(dynamodb, table)
+    assert (recovery["PointInTimeRecoveryStatus"], recovery["RecoveryPeriodInDays"]) == ("ENABLED", 35)
     assert described["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
     by_name = lambda attribute: attribute["AttributeName"]
     assert sorted(described["AttributeDefinitions"], key=by_name) == wanted["AttributeDefinitions"]
@@ -93,9 +101,11 @@ def test_the_life_of_a_table(dynamodb):
     wait_for_indexes(dynamodb, table, {"by-state": "ACTIVE"})
     wait_until_active(dynamodb, table)
     dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "Team", "Value": "store"}])
-    described, _, tags = refresh(dynamodb, table)
+    described, _, _, tags = refresh(dynamodb, table)
     assert described["GlobalSecondaryIndexes"][0]["Projection"] == {"ProjectionType": "KEYS_ONLY"}
     assert tags == [{"Key": "Team", "Value": "store"}]
+
+    switch_recovery(dynamodb, table, False)
 
     dynamodb.delete_item(TableName=table, Key=key)
     dynamodb.delete_table(TableName=table)
