@@ -48,7 +48,7 @@ use crate::services::Services;
 
 pub use distribution::parse_ms;
 pub use error::ControlError;
-pub use rule::{Rule, RuleError};
+pub use rule::{Rule, RuleError, kinds};
 pub use rules::{Rules, TooManyRules};
 
 pub struct TestControl {

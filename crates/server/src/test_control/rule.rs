@@ -200,7 +200,7 @@ pub enum RuleError {
     NotAnObject,
 }
 
-fn kinds() -> String {
+pub fn kinds() -> String {
     RuleKind::ALL.map(RuleKind::name).join(", ")
 }
 

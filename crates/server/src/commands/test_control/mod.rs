@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, ConnectionArguments};
 use super::{CommandError, print_line};
-use crate::test_control::parse_ms;
+use crate::test_control::{kinds, parse_ms};
 
 pub use replay::{ReplayArguments, ReplayError};
 
@@ -43,11 +43,22 @@ pub enum TestCommand {
     #[command(subcommand)]
     Fault(FaultCommand),
     /// Move the clock of a server that was started with --driven-clock
-    #[command(after_help = "Example:\n  zenobe test clock --advance 1h")]
+    #[command(
+        after_help = "Examples:\n  zenobe test clock --advance 1h\n  zenobe test clock --set 2030-01-01T00:00:00Z"
+    )]
     Clock {
         /// How far to move it, such as 500ms, 30s, 5m or 24h
-        #[arg(long, value_name = "TIME", value_parser = time)]
-        advance: u64,
+        #[arg(
+            long,
+            value_name = "TIME",
+            value_parser = time,
+            required_unless_present = "set",
+            conflicts_with = "set"
+        )]
+        advance: Option<u64>,
+        /// Time to move it to: 2030-01-01T00:00:00Z, or seconds since 1970. It moves forward only
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        set: Option<u64>,
         #[command(flatten)]
         connection: ConnectionArguments,
     },
@@ -128,11 +139,7 @@ pub enum ForkCommand {
 pub enum FaultCommand {
     /// Add a rule
     #[command(
-        after_help = "Kinds: throttle, conflict, error, unavailable, drop, latency, unprocessed; stale, status, expiry, stream.\n\n\
-Examples:\n  zenobe test fault add kind=throttle table=Orders operation=PutItem rate=0.1\n  \
-zenobe test fault add kind=latency delay=exp:20ms\n  \
-zenobe test fault add kind=drop when=after times=1\n  \
-zenobe test fault add kind=stale table=Orders delay=uniform:10ms..500ms"
+        after_help = format!("Kinds: {}.\n\n{ADD_EXAMPLES}", kinds())
     )]
     Add {
         /// The rule: pairs such as kind=throttle and rate=0.1
@@ -163,9 +170,25 @@ zenobe test fault add kind=stale table=Orders delay=uniform:10ms..500ms"
     },
 }
 
+const ADD_EXAMPLES: &str = "Examples:\n  \
+    zenobe test fault add kind=throttle table=Orders operation=PutItem rate=0.1\n  \
+    zenobe test fault add kind=latency delay=exp:20ms\n  \
+    zenobe test fault add kind=drop when=after times=1\n  \
+    zenobe test fault add kind=stale table=Orders delay=uniform:10ms..500ms";
+
 fn time(text: &str) -> Result<u64, String> {
     parse_ms(text)
         .ok_or_else(|| "expected a time up to a day, such as 500ms, 30s, 5m or 24h".into())
+}
+
+/// A time, in milliseconds. One without a fraction is the beginning of its second.
+fn moment(text: &str) -> Result<u64, String> {
+    const SECOND_MS: u64 = 1_000;
+    match zenobe_api::parse_time(text).map(|time| time.at_ms()) {
+        Some(at_ms) if text.contains('.') => Ok(at_ms),
+        Some(at_ms) => Ok(at_ms / SECOND_MS * SECOND_MS),
+        None => Err("expected a time such as 2030-01-01T00:00:00Z or 1893456000".to_owned()),
+    }
 }
 
 pub async fn run(command: TestCommand) -> Result<(), CommandError> {
@@ -183,8 +206,11 @@ pub async fn run(command: TestCommand) -> Result<(), CommandError> {
         }
         TestCommand::Fork(command) => run_fork(command).await,
         TestCommand::Fault(command) => run_fault(command).await,
-        TestCommand::Clock { advance, connection } => {
-            let body = json!({"advance_ms": advance});
+        TestCommand::Clock { advance, set, connection } => {
+            let body = match set {
+                Some(set) => json!({"set_ms": set}),
+                None => json!({"advance_ms": advance}),
+            };
             let connection = Connection::new(&connection)?;
             let clock = connection.admin(Method::POST, "clock", Some(&body)).await?;
             print_line(&crate::time::iso8601(clock["now_ms"].as_u64().unwrap_or_default()))

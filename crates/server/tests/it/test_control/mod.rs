@@ -140,4 +140,17 @@ fn commands_do_the_same_as_requests() {
     assert_eq!(run("snapshot remove seeded"), "removed snapshot seeded");
     assert_eq!(run("reset"), "the database is empty");
     assert_eq!(tables(&mut client), json!([]));
+    let tomorrow = before.as_u64().unwrap() / 1_000 + 86_400;
+    let iso8601 = |at_ms| zenobe_engine::clock::iso8601(at_ms) + "Z";
+    for (set, shown) in [(tomorrow.to_string(), 0), (iso8601(tomorrow * 1_000 + 5), 5)] {
+        let expected = iso8601(tomorrow * 1_000 + shown);
+        assert_eq!(run(&format!("clock --set {set}")), expected);
+    }
+    assert_eq!(run(&format!("clock --set {tomorrow}")), "zenobe: time moves forward only");
+    let clock = |arguments: &[&str], expected: &str| {
+        check_usage_error(&mut zenobe(&[&["test", "clock"], arguments].concat()), expected);
+    };
+    clock(&[], "--advance <TIME>");
+    clock(&["--advance", "1h", "--set", "1893456000"], "cannot be used with");
+    clock(&["--set", "tomorrow"], "expected a time such as 2030-01-01T00:00:00Z or 1893456000");
 }
