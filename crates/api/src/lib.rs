@@ -39,6 +39,7 @@ mod operations;
 mod parameters;
 mod partiql;
 mod render;
+mod request_id;
 pub mod stream_records;
 
 use std::sync::{Arc, OnceLock};
@@ -66,6 +67,7 @@ pub use json::lines::{LineError, append_line, read_line, read_plain_line, write_
 pub use json::pages::{ItemPage, read_page};
 pub use messages::Wording;
 pub use operations::{Operation, ResponseSize};
+pub use request_id::{REQUEST_ID_LENGTH, RequestId};
 
 pub struct Api {
     engine: Arc<Engine>,

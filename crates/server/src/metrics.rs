@@ -34,6 +34,8 @@ const BUCKETS: [(u64, &str); 14] = [
 pub struct Metrics {
     /// Indexed by the operation's number; the last is for requests that name none.
     operations: Vec<OperationMetrics>,
+    /// By the service's name and the response's status.
+    services: Mutex<BTreeMap<(&'static str, u16), ServiceCounts>>,
     connections: AtomicU64,
     connections_total: AtomicU64,
     connections_refused_total: AtomicU64,
@@ -60,6 +62,13 @@ pub fn bounds_us() -> [u64; BUCKETS.len()] {
     BUCKETS.map(|(bound, _)| bound)
 }
 
+/// What was counted of AWS services besides DynamoDB.
+#[derive(Default)]
+struct ServiceCounts {
+    count: u64,
+    duration_sum_us: u64,
+}
+
 #[derive(Default)]
 struct OperationMetrics {
     succeeded: AtomicU64,
@@ -74,6 +83,7 @@ impl Default for Metrics {
         let count = Operation::ALL.len() + 1;
         Metrics {
             operations: std::iter::repeat_with(OperationMetrics::default).take(count).collect(),
+            services: Mutex::default(),
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
             connections_refused_total: AtomicU64::new(0),
@@ -97,12 +107,20 @@ impl Metrics {
             None => add(&metrics.succeeded, 1),
             Some(name) => *metrics.failed.lock().entry(name).or_default() += 1,
         }
-        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let duration_us = microseconds(duration);
         if let Some(bucket) = BUCKETS.iter().position(|(bound, _)| duration_us <= *bound) {
             add(&metrics.buckets[bucket], 1);
         }
         add(&metrics.duration_sum_us, duration_us);
         add(&metrics.duration_count, 1);
+    }
+
+    /// Counts one finished request to another AWS service.
+    pub fn record_service(&self, service: &'static str, status: u16, duration: Duration) {
+        let mut services = self.services.lock();
+        let counts = services.entry((service, status)).or_default();
+        counts.count += 1;
+        counts.duration_sum_us = counts.duration_sum_us.saturating_add(microseconds(duration));
     }
 
     pub fn record_panic(&self) {
@@ -129,6 +147,7 @@ impl Metrics {
     pub fn render(&self, store: &Statistics, out: &mut Exposition) {
         self.render_requests(out);
         self.render_durations(out);
+        self.render_services(out);
         out.single("zenobe_connections", Gauge, load(&self.connections));
         out.single("zenobe_connections_total", Counter, load(&self.connections_total));
         let refused = load(&self.connections_refused_total);
@@ -191,6 +210,26 @@ impl Metrics {
         }
     }
 
+    fn render_services(&self, out: &mut Exposition) {
+        let services = self.services.lock();
+        if services.is_empty() {
+            return;
+        }
+        let counts = |((service, status), counts): (&(&'static str, u16), &ServiceCounts)| {
+            (*service, status.to_string(), counts.count, counts.duration_sum_us)
+        };
+        let rows: Vec<_> = services.iter().map(counts).collect();
+        let mut requests = out.metric("zenobe_service_requests_total", Counter);
+        for (service, status, count, _) in &rows {
+            requests.sample(&[("service", *service), ("status", status.as_str())], *count);
+        }
+        let mut durations = out.metric("zenobe_service_request_seconds_total", Counter);
+        for (service, status, _, sum_us) in &rows {
+            let sum = Seconds::FromMicroseconds(*sum_us);
+            durations.sample(&[("service", *service), ("status", status.as_str())], sum);
+        }
+    }
+
     /// The operations that were called at least once.
     fn used(&self) -> impl Iterator<Item = (&'static str, &OperationMetrics)> {
         let names = Operation::ALL.iter().map(Operation::name).chain(["none"]);
@@ -206,6 +245,10 @@ impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.metrics.connections.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn add(counter: &AtomicU64, amount: u64) {
@@ -229,6 +272,9 @@ mod tests {
         metrics.record(Some(Operation::GetItem), None, Duration::from_secs(60));
         metrics.record(Some(Operation::GetItem), Some("ValidationException"), Duration::ZERO);
         metrics.record(None, Some("UnknownOperationException"), Duration::ZERO);
+        metrics.record_service("monitoring", 200, Duration::from_millis(3));
+        metrics.record_service("monitoring", 200, Duration::from_millis(4));
+        metrics.record_service("application-autoscaling", 400, Duration::ZERO);
         let guard = metrics.connection_opened();
         let rendered = || {
             let mut out = Exposition::default();
@@ -245,6 +291,9 @@ mod tests {
             "zenobe_request_duration_seconds_bucket{operation=\"GetItem\",le=\"10\"} 2",
             "zenobe_request_duration_seconds_bucket{operation=\"GetItem\",le=\"+Inf\"} 3",
             "zenobe_request_duration_seconds_sum{operation=\"GetItem\"} 60.000300",
+            "zenobe_service_requests_total{service=\"monitoring\",status=\"200\"} 2",
+            "zenobe_service_requests_total{service=\"application-autoscaling\",status=\"400\"} 1",
+            "zenobe_service_request_seconds_total{service=\"monitoring\",status=\"200\"} 0.007000",
             "zenobe_connections 1",
             "zenobe_store_writes_refused 0",
         ] {

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tracing::field::display;
 use zenobe_engine::error::{
     BlockedChange, CancellationReason, Error, LimitError, TimeToLiveError, UpdateTableError,
 };
@@ -17,6 +18,7 @@ use super::{
     throughput, transaction, value,
 };
 use crate::error::{ApiError, CancellationEntry};
+use crate::request_id::RequestId;
 
 /// The subject of the failed request; some texts name it.
 #[derive(Debug, Clone, Copy)]
@@ -133,13 +135,14 @@ fn internal_error(error: &Error) -> ApiError {
 }
 
 fn log(error: &Error) {
+    let request_id = RequestId::current().map(display);
     match error {
-        _ if error.is_known_outage() => tracing::debug!(%error, "request refused"),
+        _ if error.is_known_outage() => tracing::debug!(request_id, %error, "request refused"),
         // When a disk fails, all running requests fail at once.
         Error::Store(_) | Error::Unavailable { .. } if !is_time_to_log() => {
-            tracing::debug!(%error, "request failed");
+            tracing::debug!(request_id, %error, "request failed");
         }
-        _ => tracing::error!(%error, "request failed"),
+        _ => tracing::error!(request_id, %error, "request failed"),
     }
 }
 
@@ -341,7 +344,12 @@ pub(crate) fn cancellation_entry(
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::Arc;
+
     use zenobe_store::Error as StoreError;
+
+    use crate::request_id::REQUEST_ID_LENGTH;
 
     use super::*;
 
@@ -363,6 +371,37 @@ mod tests {
         check(StoreError::Uncertain { detail: detail() }, Subject::Items, InternalServerError, 500);
         let entry = cancellation_entry(CancellationReason::Conflict, true);
         assert_eq!(entry.code, "TransactionConflict");
+    }
+
+    /// Whoever has the answer to a client finds its cause.
+    #[tokio::test]
+    async fn the_cause_of_a_server_error_is_logged_with_the_id_of_its_request() {
+        #[derive(Clone, Default)]
+        struct Lines(Arc<Mutex<Vec<u8>>>);
+        impl io::Write for Lines {
+            fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().write(line)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let guard = tracing::subscriber::set_default(subscriber);
+        let id = RequestId::new([b'A'; REQUEST_ID_LENGTH]).unwrap();
+        let fail = async || {
+            tokio::task::yield_now().await;
+            engine_error(Error::Corrupt { detail: "torn row".to_owned() }, Subject::Items)
+        };
+        id.scope(fail()).await;
+        fail().await;
+        drop(guard);
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let [first, second] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+        assert!(first.contains("torn row") && first.contains(id.as_str()), "{first}");
+        assert!(second.contains("torn row") && !second.contains("request_id"), "{second}");
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Answer {
 
     /// The id of the request, which the rendered response has too.
     pub fn request_id(&mut self) -> &str {
-        let id = self.headers.entry(REQUEST_ID).or_insert_with(request_id::generate);
+        let id = self.headers.entry(REQUEST_ID).or_insert_with(request_id::header);
         id.to_str().unwrap_or_default()
     }
 
@@ -139,7 +139,7 @@ impl Answer {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
         }
         if from_service {
-            headers.entry(REQUEST_ID).or_insert_with(request_id::generate);
+            headers.entry(REQUEST_ID).or_insert_with(request_id::header);
             // Computed over the bytes as sent: clients check before they decompress.
             headers.insert(CRC32, decimal(crc32fast::hash(&body)));
         }

@@ -12,7 +12,8 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
-use zenobe_api::{ApiError, Exception, Operation, is_valid_json};
+use tracing::field::display;
+use zenobe_api::{ApiError, Exception, Operation, RequestId, is_valid_json};
 use zenobe_auth::{AuthError, DYNAMODB};
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::facts::RequestFacts;
@@ -27,9 +28,11 @@ use crate::access::{self, AccessControl};
 use crate::admin;
 use crate::admin::health::ServerState;
 use crate::dispatch::{Circumstances, Dropped, Handler};
+use crate::logging::shortened;
 use crate::metrics::Metrics;
 use crate::observer::{ObservedRequest, RequestHeaders, RequestObserver};
 use crate::prometheus::{Exposition, MetricType};
+use crate::request_id;
 use crate::services::{AwsService, ServiceCall, ServiceRefusal};
 use crate::shutdown::Drain;
 
@@ -74,14 +77,22 @@ struct LoggedAnswer {
 }
 
 impl<H: Handler> Service<H> {
-    pub async fn call(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Dropped> {
+    pub fn call(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<Full<Bytes>>, Dropped>> {
+        request_id::generate().scope(self.respond(request))
+    }
+
+    async fn respond(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Dropped> {
         let (parts, body) = request.into_parts();
         // A panic ends only its own request. What it leaves behind belongs to that request alone or
         // is behind locks that don't poison.
         let answer = AssertUnwindSafe(self.answer(&parts, body)).catch_unwind().await;
         let answer = answer.unwrap_or_else(|_| {
             self.metrics.record_panic();
-            tracing::error!("a request handler panicked");
+            let request_id = RequestId::current().map(display);
+            tracing::error!(request_id, "a request handler panicked");
             let response = ApiError::internal_server_error().into_response();
             Ok(api_answer(response, ContentType::AmzJson))
         });
@@ -208,7 +219,8 @@ impl<H: Handler> Service<H> {
         }
         let name = operation.map_or("none", |operation| operation.name());
         // Server errors were logged where they happened.
-        tracing::debug!(operation = name, status, error, ?elapsed, "answered");
+        let request_id = RequestId::current().map(display);
+        tracing::debug!(request_id, operation = name, status, error, ?elapsed, "answered");
         Ok(answer)
     }
 
@@ -242,8 +254,25 @@ impl<H: Handler> Service<H> {
         Answer { close: !is_read, ..answer }
     }
 
-    /// A request to another AWS service.
+    /// A request to another AWS service, with the time that its body takes to arrive.
     async fn answer_service(
+        &self,
+        parts: &request::Parts,
+        body: Incoming,
+        call: ServiceCall,
+    ) -> Answer {
+        let service = call.signed_for;
+        let operation = call.operation().map(|name| shortened(name).into_owned());
+        let started = Instant::now();
+        let answer = self.call_service(parts, body, call).await;
+        let (status, elapsed) = (answer.status.as_u16(), started.elapsed());
+        self.metrics.record_service(service, status, elapsed);
+        let request_id = RequestId::current().map(display);
+        tracing::debug!(request_id, service, operation, status, ?elapsed, "answered");
+        answer
+    }
+
+    async fn call_service(
         &self,
         parts: &request::Parts,
         body: Incoming,

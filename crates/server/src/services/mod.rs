@@ -134,6 +134,11 @@ impl ServiceCall {
         }
     }
 
+    /// The operation, if the head names it.
+    pub fn operation(&self) -> Option<&str> {
+        self.operation.as_deref()
+    }
+
     pub fn with_body(
         self,
         namespace: Arc<Namespace>,

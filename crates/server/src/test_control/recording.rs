@@ -8,7 +8,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use zenobe_api::{Operation, Response};
+use zenobe_api::{Operation, RequestId, Response};
 
 /// How many lines may wait for the disk. Requests beyond that wait as well.
 const LINES_MAX: usize = 1_024;
@@ -55,7 +55,9 @@ impl RequestRecorder {
         // What is not JSON is kept as a text, so that a replay sends the same again.
         let body = serde_json::from_slice(body)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()));
+        let id = RequestId::current();
         let line = json!({
+            "request_id": id.as_ref().map(RequestId::as_str),
             "at_ms": (at_ms * 1_000.0).round() / 1_000.0,
             "operation": operation.name(),
             "body": body,

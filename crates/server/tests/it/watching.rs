@@ -47,6 +47,35 @@ fn query_index() -> Value {
     })
 }
 
+/// A client's support call names the id of its request.
+#[test]
+fn the_log_has_the_id_of_each_request() {
+    let server = ServerProcess::in_memory(&["--log", "info,zenobe=debug", "--log-format", "json"]);
+    let mut client = server.client();
+    let mut logged = |target: &str, body: &Value| {
+        let reply = client.call_target(target, body).unwrap();
+        let line = server.expect_output(reply.request_id());
+        let fields = serde_json::from_str::<Value>(&line).unwrap()["fields"].take();
+        assert_eq!(fields["message"], "answered");
+        fields
+    };
+    let fields = logged("DynamoDB_20120810.ListTables", &json!({}));
+    assert_eq!((&fields["operation"], &fields["status"]), (&json!("ListTables"), &json!(200)));
+    // Other services are counted too.
+    let describe = "AnyScaleFrontendService.DescribeScalableTargets";
+    for (body, status) in [(json!({"ServiceNamespace": "dynamodb"}), 200), (json!({}), 400)] {
+        let fields = logged(describe, &body);
+        assert_eq!(fields["service"], "application-autoscaling");
+        assert_eq!(fields["operation"], "DescribeScalableTargets");
+        assert_eq!(fields["status"], status);
+        let metrics = server.client().send("GET", "/metrics", &[], b"").unwrap().text();
+        let line = format!(
+            "zenobe_service_requests_total{{service=\"application-autoscaling\",status=\"{status}\"}} 1"
+        );
+        assert!(metrics.lines().any(|found| found == line), "{metrics}");
+    }
+}
+
 #[test]
 fn slow_requests_are_logged_with_their_plan() {
     let server = ServerProcess::in_memory(&["--slow-request-ms", "0", "--log-format", "json"]);

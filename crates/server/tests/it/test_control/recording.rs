@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use zenobe_testing::TemporaryDirectory;
 
-use super::{add_fault, controlled, items, outcome};
+use super::{add_fault, controlled, items};
 use crate::commands::{check_refusal, zenobe};
 use crate::triggers::{create_table, put};
 
@@ -21,7 +21,8 @@ fn a_recording_is_replayed_and_differences_are_told() {
         put(&mut client, "events", &number.to_string(), number);
     }
     let missing = json!({"TableName": "none", "Key": {"pk": {"S": "a"}}});
-    assert_eq!(outcome(&mut client, "GetItem", &missing), "ResourceNotFoundException");
+    let reply = client.call("GetItem", &missing).unwrap();
+    assert_eq!(reply.error(), Some("ResourceNotFoundException"));
     let iterator = json!({"ShardIterator": "x"});
     assert_eq!(client.call_streams("GetRecords", &iterator).unwrap().status, 400);
     process.stop();
@@ -33,6 +34,7 @@ fn a_recording_is_replayed_and_differences_are_told() {
     assert_eq!((&lines[1]["status"], &lines[1]["error"]), (&json!(200), &Value::Null));
     assert_eq!(lines[1]["body"]["TableName"], "events");
     assert_eq!(lines[11]["error"], "ResourceNotFoundException");
+    assert_eq!(lines[11]["request_id"], reply.request_id());
     let times: Vec<f64> = lines.iter().map(|line| line["at_ms"].as_f64().unwrap()).collect();
     assert!(times.is_sorted(), "{times:?}");
 
