@@ -405,7 +405,16 @@ pub enum LimitError {
         requested: u64,
         maximum: u64,
     },
-    /// An on-demand maximum above that same limit, for the table or an index.
+    /// Capacity that would take the account's tables together above their maximum.
+    AccountCapacity {
+        write: bool,
+        /// What they have now.
+        current: u64,
+        maximum: u64,
+        /// What the request adds.
+        requested: u64,
+    },
+    /// An on-demand maximum above the limit of a table, for the table or an index.
     OnDemandMaximum {
         write: bool,
         index: Option<String>,

@@ -557,6 +557,14 @@ pub fn namespace_table_count(namespace: &Namespace) -> Key {
     namespace_key(kind::NAMESPACE, namespace).into()
 }
 
+/// `'A' text(account) text(region) 'c'`: how often the provisioned capacity of a namespace has been raised
+/// (8 bytes, big-endian). A write that raises it locks this row, so that no two do so on the same sum.
+pub fn namespace_capacity_raises(namespace: &Namespace) -> Key {
+    let mut key = namespace_key(kind::NAMESPACE, namespace);
+    key.push(b'c');
+    key.into()
+}
+
 /// `'V' table`: the version of a table's definition (8 bytes, big-endian). Every item write declares
 /// it as a guard, every change of the definition as an exclusive key; absent once the table is gone.
 pub fn version_row(table: TableId) -> Key {
@@ -768,6 +776,8 @@ mod tests {
         check(item_count(table, None), b"N\0\0\0\0\0\0\x01\x02\0\0\0\0c");
         check(size_bytes(table, Some(index)), b"N\0\0\0\0\0\0\x01\x02\0\0\0\x0As");
         check(table_row(&here, "t\0u"), b"C1\0\x01r\0\x01t\0\xFFu\0\x01");
+        check(namespace_table_count(&here), b"A1\0\x01r\0\x01");
+        check(namespace_capacity_raises(&here), b"A1\0\x01r\0\x01c");
         check(stream_log(table, "l", 2), b"S\0\0\0\0\0\0\x01\x02l\0\x01\0\0\0\x02");
         check(job_row(&here, "k", "i"), b"Wj1\0\x01r\0\x01k\0\x01i\0\x01");
         check(job_token_row(&here, "k", "t"), b"Wt1\0\x01r\0\x01k\0\x01t\0\x01");

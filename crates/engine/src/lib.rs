@@ -118,7 +118,7 @@ impl Engine {
     /// process left unfinished.
     pub async fn open(store: Arc<dyn Store>, options: EngineOptions) -> Result<Arc<Engine>> {
         let snapshot = store.snapshot();
-        let catalog = Catalog::load(&*snapshot, store.is_shared()).await?;
+        let catalog = Catalog::load(&*snapshot, options.limits, store.is_shared()).await?;
         let clock = Arc::clone(&options.clock);
         let trusted_clock =
             TrustedClock::open(&*snapshot, clock, options.clock_jump_ms_max).await?;

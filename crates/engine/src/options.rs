@@ -99,6 +99,9 @@ pub struct Limits {
     /// Read (and, separately, write) units of a table or a global index, provisioned or as an
     /// on-demand maximum.
     pub table_capacity_units_max: u64,
+    /// Provisioned read (and, separately, write) units of all tables and global indexes of a namespace
+    /// together.
+    pub account_capacity_units_max: u64,
     pub global_indexes_max: usize,
     pub tags_max: usize,
     /// Rules of Contributor Insights per namespace: CloudWatch's limit.
@@ -109,11 +112,18 @@ pub struct Limits {
     pub collection_size_bytes_max: u64,
 }
 
+impl Limits {
+    /// DynamoDB's default quotas of capacity units.
+    pub const TABLE_CAPACITY_UNITS: u32 = 40_000;
+    pub const ACCOUNT_CAPACITY_UNITS: u32 = 80_000;
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
             tables_max: 2_500,
-            table_capacity_units_max: 40_000,
+            table_capacity_units_max: Limits::TABLE_CAPACITY_UNITS.into(),
+            account_capacity_units_max: Limits::ACCOUNT_CAPACITY_UNITS.into(),
             global_indexes_max: 20,
             tags_max: 50,
             insight_rules_max: 100,

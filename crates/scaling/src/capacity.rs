@@ -131,6 +131,10 @@ fn reason(error: &Error, name: &TargetName) -> Option<String> {
         Error::Limit(LimitError::TableCapacity { requested, maximum, .. }) => {
             format!("{requested} is above the per table maximum for the account: {maximum}")
         }
+        Error::Limit(LimitError::AccountCapacity { current, maximum, requested, .. }) => format!(
+            "The account has {current} units and would get {requested} more, which is above its \
+             maximum: {maximum}"
+        ),
         Error::UpdateTable(error) => error.to_string(),
         _ => return None,
     })

@@ -14,7 +14,7 @@ use zenobe_api::GatheredFacts;
 use zenobe_backup::BackupError;
 use zenobe_database::backup::ShipperHandle;
 use zenobe_database::{
-    Clock, Database, Durability, Lateness, Limits, Location, ManualClock, Namespace, NodeOptions,
+    Clock, Database, Durability, Lateness, Location, ManualClock, Namespace, NodeOptions,
     OpenError, Options, SystemClock,
 };
 use zenobe_monitoring::traffic::Traffic;
@@ -274,7 +274,7 @@ pub(crate) fn database_options(
         cache_size_bytes: settings.cache_size_bytes,
         accept_log_damage: settings.accept_damaged_log,
         namespace: settings.namespace(),
-        limits: Limits { tables_max: settings.tables_max, ..Limits::default() },
+        limits: settings.limits,
         streams: settings.streams,
         wording: settings.wording,
         throughput: settings.throughput,

@@ -12,9 +12,10 @@ use zenobe_engine::jobs::{FailedTable, Job, JobHandler};
 use zenobe_engine::schema::Filling;
 use zenobe_transfer::objects::{Bucket, ObjectStoreOptions};
 
-use super::loader::{Faults, Loader, OBJECTS_MAX, text_of};
+use super::loader::{Faults, Loader, OBJECTS_MAX};
 use super::read::Reading;
 use super::{ImportParameters, ImportProgress, KIND, import_arn};
+use crate::messages::engine::{Subject, engine_error};
 use crate::messages::transfer::ITEMS_FAILED;
 use crate::object_jobs::{Stop, damaged, object_store};
 
@@ -97,7 +98,13 @@ async fn table(loader: &mut Loader<'_>, creation: CreateTable) -> Result<Arc<Tab
                     code: "TableAlreadyExists",
                     message: format!("Table already exists: {name}"),
                 },
-                Error::Limit(_) => Stop::Failed { code: "LimitExceeded", message: text_of(error) },
+                Error::Limit(_) => {
+                    let subject =
+                        Subject::Table { name: &name.name, region: &name.namespace.region };
+                    let text =
+                        engine_error(error, subject).message().unwrap_or_default().to_owned();
+                    Stop::Failed { code: "LimitExceeded", message: text }
+                }
                 other => Stop::Engine(other),
             })?
         }

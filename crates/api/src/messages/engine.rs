@@ -291,6 +291,10 @@ fn limit_error(error: &LimitError, subject: Subject<'_>) -> ApiError {
         LimitError::TableCapacity { write, requested, maximum } => {
             table::table_capacity(capacity_units(*write), *requested, *maximum, region)
         }
+        LimitError::AccountCapacity { write, current, maximum, requested } => {
+            let member = capacity_units(*write);
+            table::account_capacity(member, *current, *maximum, *requested, region)
+        }
         LimitError::OnDemandMaximum { write, index } => {
             let place = index.as_ref().map_or("table".to_owned(), |index| format!("index {index}"));
             let account = format!("TableMax{}", capacity_units(*write));

@@ -195,6 +195,12 @@ texts! {
             {member}, {requested}, is above the per table maximum for the account in {region}. \
             Per table maximum: {maximum}. Refer to the Amazon DynamoDB Developer Guide for current \
             limits and how to request higher limits.";
+        account_capacity(
+            member: &str, current: u64, maximum: u64, requested: u64, region: &str
+        ) "This request would have caused the {member} limit to be exceeded for the account in \
+            {region}. Current {member} reserved by the account: {current}. Limit: {maximum}. \
+            Requested: {requested}. Refer to the Amazon DynamoDB Developer Guide for current limits \
+            and how to request higher limits.";
     }
     LimitExceeded, SUBSCRIBER => {
         too_many_tables() "Number of tables exceeds the limit of the account";

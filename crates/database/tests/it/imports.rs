@@ -211,6 +211,35 @@ async fn an_import_that_fails_leaves_no_table() {
     assert_eq!(rest["NextToken"], Value::Null);
 }
 
+/// What the account has is known only when the table is created.
+#[tokio::test]
+async fn an_import_needs_room_in_the_capacity_of_its_account() {
+    let world = World::new().await;
+    world.put("one/1.json", b"{\"Item\":{\"pk\":{\"S\":\"a\"}}}\n");
+    let table = |name: &str, units: u64| {
+        json!({
+            "TableName": name,
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            "ProvisionedThroughput": {"ReadCapacityUnits": units, "WriteCapacityUnits": 1},
+        })
+    };
+    for name in ["first", "second"] {
+        world.call("CreateTable", table(name, 39_000)).await.unwrap();
+    }
+    let mut provisioned = request("imported", "one/", "DYNAMODB_JSON", "NONE");
+    provisioned["TableCreationParameters"] = table("imported", 2_001);
+    let refused = world.import(provisioned.clone()).await;
+    let message = "This request would have caused the ReadCapacityUnits limit to be exceeded for the account \
+         in us-east-1. Current ReadCapacityUnits reserved by the account: 78000. Limit: 80000. \
+         Requested: 2001. Refer to the Amazon DynamoDB Developer Guide for current limits and how to \
+         request higher limits.";
+    assert_eq!([&refused["FailureCode"], &refused["FailureMessage"]], ["LimitExceeded", message]);
+    provisioned["TableCreationParameters"] = table("imported", 2_000);
+    let done = world.import(provisioned).await;
+    assert_eq!(done["ImportStatus"], "COMPLETED", "{done}");
+}
+
 #[tokio::test]
 async fn a_token_repeats_an_import_while_it_runs() {
     let world = World::new().await;

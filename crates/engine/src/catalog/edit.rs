@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 
+use super::account::{self, AccountCapacity};
 use super::{Catalog, Table, definition_row};
 use crate::command::TableName;
 use crate::error::{Error, LimitError, Result};
@@ -32,12 +33,17 @@ pub(crate) struct Changed {
     pub(crate) after: Arc<Table>,
 }
 
+/// How often a change starts over because another engine has raised the capacity of the account.
+const ACCOUNT_ATTEMPTS_MAX: usize = 20;
+
 /// Why a write of a definition was not committed.
-enum Refusal {
+pub(super) enum Refusal {
     /// The name belongs to another table than the one whose version row was locked.
     OtherTable,
     /// The change would have no effect.
     Unchanged(Box<TableDefinition>),
+    /// The change raises the capacity of the account, which has not been added up since the last raise.
+    AccountUnknown,
     Error(Error),
 }
 
@@ -46,7 +52,7 @@ impl Refusal {
     fn into_error(self, table: &Table) -> Error {
         match self {
             Refusal::Error(error) => error,
-            Refusal::OtherTable | Refusal::Unchanged(_) => {
+            Refusal::OtherTable | Refusal::Unchanged(_) | Refusal::AccountUnknown => {
                 Error::TableNotFound { name: table.name().name.clone() }
             }
         }
@@ -60,14 +66,13 @@ impl From<Error> for Refusal {
 }
 
 impl Catalog {
-    /// Writes the definition of a new table. `build` gets the table's id once the name is known to
-    /// be free, and the values of `also`, further keys that the write reads and locks. The batch
-    /// that it returns is part of the same write.
+    /// Writes the definition of a new table, unless the account has no room for it. `build` gets the
+    /// table's id once the name is known to be free, and the values of `also`, further keys that the
+    /// write reads and locks. The batch that it returns is part of the same write.
     pub(crate) async fn create(
         &self,
         store: &dyn Store,
         name: &TableName,
-        tables_max: u64,
         lease: &Lease,
         also: &[Key],
         build: impl Fn(TableId, &[Option<Value>]) -> Result<Edit> + Send + Sync,
@@ -78,35 +83,55 @@ impl Catalog {
             keyspace::table_id_sequence(),
             keyspace::namespace_table_count(&name.namespace),
         ];
-        let keys = [&own[..], also].concat();
-        let decide = |reads: &[Option<Value>]| {
-            let (guards, reads) = reads.split_at(lease.guards().len());
-            lease.check(guards)?;
-            if let Some(row) = &reads[0] {
-                let name = name.name.clone();
-                return Err(match definition_row::decode_row(row)?.filling {
-                    Some(_) => Error::TableFilling { name },
-                    None => Error::TableExists { name },
-                });
+        let mut account = None;
+        for _ in 0..ACCOUNT_ATTEMPTS_MAX {
+            let mut keys = [&own[..], also].concat();
+            let raises_at = add_account_key(&mut keys, account.as_ref(), name);
+            let decide = |reads: &[Option<Value>]| {
+                let (guards, reads) = reads.split_at(lease.guards().len());
+                lease.check(guards)?;
+                if let Some(row) = &reads[0] {
+                    let name = name.name.clone();
+                    return Err(Refusal::from(match definition_row::decode_row(row)?.filling {
+                        Some(_) => Error::TableFilling { name },
+                        None => Error::TableExists { name },
+                    }));
+                }
+                let id = stored_number(reads[1].as_ref())? + 1;
+                let also = &reads[own.len()..own.len() + also.len()];
+                let Edit { definition, mut batch } = build(TableId(id), also)?;
+                let raises = raises_at.and_then(|at| reads[at].as_ref());
+                let units_max = self.limits.account_capacity_units_max;
+                let account = account.as_ref();
+                account::check(None, &definition, account, raises, units_max, &mut batch)?;
+                let count = stored_number(reads[2].as_ref())?;
+                if count >= self.limits.tables_max {
+                    return Err(Error::Limit(LimitError::Tables).into());
+                }
+                self.put_definition(&mut batch, &keys[0], &definition);
+                batch.put(keys[1].clone(), encode_number(id));
+                batch.put(keys[2].clone(), encode_number(count + 1));
+                Ok((batch, definition))
+            };
+            let set = WriteSet { guards: lease.guards(), keys: &keys };
+            let definition = match write(store, set, decide).await? {
+                Ok(definition) => definition,
+                Err(Refusal::AccountUnknown) => {
+                    account = Some(AccountCapacity::read(store, &name.namespace).await?);
+                    continue;
+                }
+                Err(Refusal::Error(error)) => return Err(error),
+                Err(Refusal::OtherTable | Refusal::Unchanged(_)) => {
+                    unreachable!("a new table replaces none")
+                }
+            };
+            let table = Arc::new(Table::new(Arc::new(definition)));
+            if table.definition().filling.is_none() {
+                self.insert(Arc::clone(&table));
             }
-            let id = stored_number(reads[1].as_ref())? + 1;
-            let Edit { definition, mut batch } = build(TableId(id), &reads[own.len()..])?;
-            let count = stored_number(reads[2].as_ref())?;
-            if count >= tables_max {
-                return Err(Error::Limit(LimitError::Tables));
-            }
-            self.put_definition(&mut batch, &keys[0], &definition);
-            batch.put(keys[1].clone(), encode_number(id));
-            batch.put(keys[2].clone(), encode_number(count + 1));
-            Ok((batch, definition))
-        };
-        let set = WriteSet { guards: lease.guards(), keys: &keys };
-        let (definition, _) = write_with(store, set, decide).await??;
-        let table = Arc::new(Table::new(Arc::new(definition)));
-        if table.definition().filling.is_none() {
-            self.insert(Arc::clone(&table));
+            return Ok(table);
         }
-        Ok(table)
+        Err(Error::Conflict)
     }
 
     /// Makes the table that a job has filled ready. `job` is the key of the job's row; `end_job`
@@ -194,18 +219,26 @@ impl Catalog {
         let _changing = self.changing.lock().await;
         let mut known = self.known(store, name).await?;
         let row_key = keyspace::table_row(&name.namespace, &name.name);
-        // Repeats only if another engine deletes and recreates the table in between.
+        let (mut account, mut account_attempts) = (None, 0);
+        // Repeats if the change raises the capacity of the account, or if another engine deletes and
+        // recreates the table in between.
         loop {
             let mut keys = vec![row_key.clone(), known.guard_key().clone()];
             keys.extend(also(known.definition().id));
+            let also_end = keys.len();
+            let raises_at = add_account_key(&mut keys, account.as_ref(), name);
             let edit = |reads: &[Option<Value>]| {
                 let (guards, reads) = reads.split_at(lease.guards().len());
                 lease.check(guards)?;
                 let before = stored_definition(reads, &known)?;
-                let Edit { mut definition, mut batch } = decide(&before, &reads[2..])?;
+                let Edit { mut definition, mut batch } = decide(&before, &reads[2..also_end])?;
                 if definition == before && batch.is_empty() {
                     return Err(Refusal::Unchanged(Box::new(before)));
                 }
+                let raises = raises_at.and_then(|at| reads[at].as_ref());
+                let units_max = self.limits.account_capacity_units_max;
+                let account = account.as_ref();
+                account::check(Some(&before), &definition, account, raises, units_max, &mut batch)?;
                 definition.version = before.version + 1;
                 self.put_definition(&mut batch, &row_key, &definition);
                 Ok((batch, (before, definition)))
@@ -218,6 +251,14 @@ impl Catalog {
                 Err(Refusal::OtherTable) => {
                     known = self.reload(store, name).await?;
                     continue;
+                }
+                Err(Refusal::AccountUnknown) if account_attempts < ACCOUNT_ATTEMPTS_MAX => {
+                    account_attempts += 1;
+                    account = Some(AccountCapacity::read(store, &name.namespace).await?);
+                    continue;
+                }
+                Err(Refusal::AccountUnknown) => {
+                    return Err(self.refused(store, name, Error::Conflict).await);
                 }
                 Err(Refusal::Error(error)) => return Err(self.refused(store, name, error).await),
             };
@@ -264,7 +305,9 @@ impl Catalog {
                     return Ok(Arc::new(Table::new(Arc::new(definition))));
                 }
                 Err(Refusal::OtherTable) => known = self.reload(store, name).await?,
-                Err(Refusal::Unchanged(_)) => unreachable!("a removal is never without effect"),
+                Err(Refusal::Unchanged(_) | Refusal::AccountUnknown) => {
+                    unreachable!("a removal always has an effect, and raises nothing")
+                }
                 Err(Refusal::Error(error)) => return Err(self.refused(store, name, error).await),
             }
         }
@@ -300,6 +343,18 @@ impl Catalog {
             batch.add(keyspace::catalog_changes(), 1);
         }
     }
+}
+
+/// Adds the row that counts the raises of the account's capacity, if the account has been added up.
+/// Returns where it is.
+fn add_account_key(
+    keys: &mut Vec<Key>,
+    account: Option<&AccountCapacity>,
+    name: &TableName,
+) -> Option<usize> {
+    account?;
+    keys.push(keyspace::namespace_capacity_raises(&name.namespace));
+    Some(keys.len() - 1)
 }
 
 async fn write<T: Send>(
@@ -351,6 +406,6 @@ fn stored_definition(reads: &[Option<Value>], known: &Table) -> Result<TableDefi
 }
 
 /// The number in a row that may be missing.
-fn stored_number(row: Option<&Value>) -> Result<u64> {
+pub(super) fn stored_number(row: Option<&Value>) -> Result<u64> {
     row.map_or(Ok(0), |row| decode_number(row))
 }

@@ -6,6 +6,7 @@
 //! missing from the map is looked up in the store. Callers that walk the whole map follow the store
 //! first ([`Catalog::follow`]).
 
+mod account;
 pub(crate) mod definition_row;
 pub(crate) mod edit;
 mod table;
@@ -22,6 +23,7 @@ use zenobe_store::{Direction, KeyRange, Reader, Store, read_counter};
 use crate::command::TableName;
 use crate::error::{Error, Result};
 use crate::keyspace;
+use crate::options::Limits;
 use crate::schema::TableDefinition;
 
 pub(crate) use table::HistoryKeys;
@@ -36,6 +38,7 @@ pub(crate) struct Catalog {
     tables: ArcSwap<Tables>,
     /// Held from before a definition's row is read or written until the map agrees with it.
     changing: tokio::sync::Mutex<()>,
+    limits: Limits,
     /// Whether other engines also change definitions.
     is_shared: AtomicBool,
     /// The store's count of changes when the map last agreed with all definitions.
@@ -44,12 +47,17 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// Reads every definition in the store.
-    pub(crate) async fn load(store: &dyn Reader, is_shared: bool) -> Result<Catalog> {
+    pub(crate) async fn load(
+        store: &dyn Reader,
+        limits: Limits,
+        is_shared: bool,
+    ) -> Result<Catalog> {
         // Counted before the rows are read: a change in between is followed later.
         let changes = read_counter(store, &keyspace::catalog_changes()).await?;
         Ok(Catalog {
             tables: ArcSwap::from_pointee(load_tables(store).await?),
             changing: tokio::sync::Mutex::new(()),
+            limits,
             is_shared: AtomicBool::new(is_shared),
             changes: AtomicI64::new(changes),
         })

@@ -55,8 +55,7 @@ impl Engine {
             add(reads, &mut edit.batch)?;
             Ok(edit)
         };
-        let tables_max = self.limits.tables_max;
-        self.catalog.create(&*self.store, &request.table, tables_max, lease, also, build).await
+        self.catalog.create(&*self.store, &request.table, lease, also, build).await
     }
 
     fn new_definition(

@@ -6,20 +6,17 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use zenobe_api::Operation;
-use zenobe_engine::Engine;
 use zenobe_engine::error::Result;
 use zenobe_engine::schema::{BillingMode, Namespace, TableDefinition, Throughput};
 use zenobe_engine::throughput::cause::{Access, ThrottleCause};
 use zenobe_engine::throughput::report::units;
+use zenobe_engine::{Engine, Limits};
 
 use super::distribution::Distribution;
 use super::metric::{Metric, Unit};
 use super::statistics::StatisticSet;
 use super::storage::Point;
 use crate::traffic::{Latency, TrafficCounts, TrafficRow, bucket_limit_us};
-
-/// The quota of an account for all its tables together, as DescribeLimits says it.
-const ACCOUNT_CAPACITY_UNITS_MAX: f64 = 80_000.0;
 
 /// The points of one minute, by namespace. Points of one metric are added up.
 #[derive(Default)]
@@ -179,9 +176,8 @@ impl MinutePoints {
                 self.add_throughput(namespace, definition, name, throughput, account);
             }
         }
-        let table_max = engine.limits().table_capacity_units_max as f64;
         for (namespace, account) in &accounts {
-            self.add_account(namespace, account, table_max);
+            self.add_account(namespace, account, engine.limits());
             self.add_usage(namespace, account);
         }
         for filling in engine.filling_indexes().await? {
@@ -228,8 +224,9 @@ impl MinutePoints {
         }
     }
 
-    fn add_account(&mut self, namespace: &Arc<Namespace>, account: &Account, table_max: f64) {
-        let all = ACCOUNT_CAPACITY_UNITS_MAX;
+    fn add_account(&mut self, namespace: &Arc<Namespace>, account: &Account, limits: &Limits) {
+        let all = limits.account_capacity_units_max as f64;
+        let table_max = limits.table_capacity_units_max as f64;
         let gauges = [
             ("AccountMaxReads", Unit::COUNT, all),
             ("AccountMaxWrites", Unit::COUNT, all),

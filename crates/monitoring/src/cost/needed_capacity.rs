@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use zenobe_engine::Limits;
+
 /// What a table or index consumed in a minute, in half units. Minutes are counted from the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MinuteUse {
@@ -128,7 +130,7 @@ const TARGET_HALVES: u64 = 84;
 const LOW_HALVES: u64 = 60;
 const UNITS_MIN: u64 = 1;
 /// AWS's quota for a table.
-const UNITS_MAX: u64 = 40_000;
+const UNITS_MAX: u64 = Limits::TABLE_CAPACITY_UNITS as u64;
 /// This many decreases are allowed at any time of a day; further ones an hour after the last, at most 27 in all.
 const DECREASES_FREE: u32 = 4;
 const DECREASES_MAX: u32 = 27;

@@ -200,6 +200,30 @@ async fn a_table_that_can_not_be_changed_fails_the_activity() {
     world.done("DeregisterScalableTarget", target(json!({}))).await;
 }
 
+/// The account's other tables leave no room.
+#[tokio::test]
+async fn a_table_is_not_scaled_above_the_capacity_of_its_account() {
+    let world = World::new().await;
+    world.create_table(5).await;
+    world.register(json!({"MinCapacity": 5, "MaxCapacity": 100})).await;
+    for (name, units) in [("First", 40_000), ("Second", 39_980)] {
+        let definition = json!({
+            "TableName": name,
+            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+            "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": units},
+        });
+        world.dynamodb("CreateTable", definition).await;
+    }
+    world.done("PutScheduledAction", target(raise("up", START_MS + 20_000, 16))).await;
+    world.pass_minutes(1).await;
+    assert_eq!(world.units().await, (5, 5));
+    let reason = "Failed to set write capacity units to 16. Reason: The account has 79990 units and \
+                  would get 11 more, which is above its maximum: 80000";
+    let activities = world.activities().await;
+    assert_eq!(activities[0][2..], ["Failed".to_owned(), reason.to_owned()]);
+}
+
 #[tokio::test]
 async fn decreases_are_limited_by_the_day() {
     let world = World::new().await;

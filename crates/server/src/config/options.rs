@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use zenobe_database::{
-    Durability, Location, ObjectStoreEndpoint, PostgresUrl, ThroughputMode, Wording,
+    Durability, Limits, Location, ObjectStoreEndpoint, PostgresUrl, ThroughputMode, Wording,
 };
 use zenobe_transfer::objects::ObjectLocation;
 
@@ -359,6 +359,28 @@ pub struct Options {
         help_heading = BEHAVIOUR
     )]
     pub max_tables: u32,
+    /// Maximum number of read units, and of write units, that a table or a global index may have, provisioned or as its
+    /// on-demand maximum. The default is AWS's, or the account's maximum if that is less
+    #[arg(
+        long,
+        env = "ZENOBE_TABLE_CAPACITY_UNITS_MAX",
+        default_value_t = Limits::TABLE_CAPACITY_UNITS,
+        value_parser = at_least_one,
+        value_name = "UNITS",
+        help_heading = BEHAVIOUR
+    )]
+    pub table_capacity_units_max: u32,
+    /// Maximum number of read units, and of write units, that all tables and global indexes of an account and region may be
+    /// provisioned with together; the default is AWS's
+    #[arg(
+        long,
+        env = "ZENOBE_ACCOUNT_CAPACITY_UNITS_MAX",
+        default_value_t = Limits::ACCOUNT_CAPACITY_UNITS,
+        value_parser = at_least_one,
+        value_name = "UNITS",
+        help_heading = BEHAVIOUR
+    )]
+    pub account_capacity_units_max: u32,
     /// Which error texts to use where AWS has two
     #[arg(
         long,

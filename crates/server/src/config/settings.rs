@@ -11,12 +11,12 @@ use zenobe_api::Wording;
 use zenobe_auth::{Credentials, CredentialsError};
 use zenobe_backup::ship::ShipOptions;
 use zenobe_database::{
-    CacheOptions, Location, Namespace, ObjectStoreOptions, StreamOptions, ThroughputMode,
+    CacheOptions, Limits, Location, Namespace, ObjectStoreOptions, StreamOptions, ThroughputMode,
 };
 use zenobe_transfer::objects::ObjectLocation;
 
 use super::environment::UnknownVariable;
-use super::given::Given;
+use super::given::{Given, OptionSource};
 use super::local::LocalMode;
 use super::options::Options;
 use super::values::{CredentialsSource, ListenAddress, LogFormat};
@@ -54,7 +54,8 @@ pub struct Settings {
     pub connections_max: usize,
     /// `None` depends on the peer.
     pub connections_per_peer_max: Option<usize>,
-    pub tables_max: u64,
+    /// The quotas of each account.
+    pub limits: Limits,
     pub wording: Wording,
     /// What to do with requests that AWS would throttle.
     pub throughput: ThroughputMode,
@@ -161,6 +162,11 @@ pub enum SettingsError {
         "--test-control is for a database of one server, not for a --store that others may use"
     )]
     TestControlAndStore,
+    #[error(
+        "--table-capacity-units-max ({table}) is above --account-capacity-units-max ({account}), which all tables share: \
+         lower the one or raise the other"
+    )]
+    TableAboveAccount { table: u64, account: u64 },
     #[error("the access key for the object store must be one line `id:secret`")]
     ObjectStoreCredentials,
     #[error("--s3-region and --s3-credentials have no effect without --s3-endpoint")]
@@ -216,6 +222,7 @@ impl Settings {
     pub fn resolve(given: Given) -> Result<Settings, SettingsError> {
         let location = resolve_location(&given)?;
         let listen = resolve_listen(&given);
+        let limits = resolve_limits(&given)?;
         let Given { options, triggers, unknown_variables, local, .. } = given;
         // DynamoDB Local accepts anybody from anywhere, and users of `zenobe local` expect the
         // same.
@@ -241,6 +248,7 @@ impl Settings {
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         Ok(Settings {
             listen,
+            limits,
             object_store,
             ship,
             location,
@@ -262,7 +270,6 @@ impl Settings {
             cors_origins: options.cors_origin,
             connections_max: options.max_connections as usize,
             connections_per_peer_max: options.max_connections_per_peer.map(|count| count as usize),
-            tables_max: options.max_tables.into(),
             wording: options.wording,
             throughput: options.throughput,
             refuse_scans: options.refuse_scans,
@@ -333,6 +340,22 @@ fn resolve_listen(given: &Given) -> SocketAddr {
         listen.set_port(port);
     }
     listen
+}
+
+/// A table can't have more than its account. Where only the account's maximum is given, it is also the tables'.
+fn resolve_limits(given: &Given) -> Result<Limits, SettingsError> {
+    let account = given.options.account_capacity_units_max.into();
+    let table = given.options.table_capacity_units_max.into();
+    let is_given = given.source("table_capacity_units_max") > OptionSource::Default;
+    if table > account && is_given {
+        return Err(SettingsError::TableAboveAccount { table, account });
+    }
+    Ok(Limits {
+        tables_max: given.options.max_tables.into(),
+        table_capacity_units_max: table.min(account),
+        account_capacity_units_max: account,
+        ..Limits::default()
+    })
 }
 
 /// `None` without memory for it.
@@ -558,6 +581,22 @@ mod tests {
         assert_eq!(of("--node-name b --lease-seconds 4", file), (Some("b".to_owned()), 4, 0));
         assert!(given("--lease-seconds 0", "").is_err());
         assert!(given("", "node-name = ''").is_err());
+    }
+
+    #[test]
+    fn a_table_has_no_more_than_its_account() {
+        let of = |flags, file| {
+            let limits = resolve(flags, file).unwrap().limits;
+            (limits.table_capacity_units_max, limits.account_capacity_units_max)
+        };
+        assert_eq!(of("", ""), (40_000, 80_000));
+        assert_eq!(of("--table-capacity-units-max 50000", ""), (50_000, 80_000));
+        let file = "account-capacity-units-max = 1000";
+        assert_eq!(of("", file), (1_000, 1_000));
+        assert_eq!(of("--table-capacity-units-max 10", file), (10, 1_000));
+        let message = refusal("--table-capacity-units-max 1001", file);
+        assert!(message.starts_with("--table-capacity-units-max (1001) is above"), "{message}");
+        assert!(given("--account-capacity-units-max 0", "").is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use zenobe_engine::Limits;
 use zenobe_engine::command::*;
-use zenobe_engine::error::{Error, UpdateTableError};
+use zenobe_engine::error::{Error, LimitError, UpdateTableError};
 use zenobe_engine::keyspace;
 use zenobe_engine::schema::*;
 use zenobe_store::memory::MemoryStore;
@@ -48,6 +48,44 @@ async fn concurrent_creations_respect_the_limit() {
         assert_eq!(ids.collect::<std::collections::BTreeSet<_>>().len(), 5, "seed {seed}");
         let page = harness.engine.list_tables(&namespace(), None, 100).await.unwrap();
         assert_eq!(page.names.len(), 5, "seed {seed}");
+    }
+}
+
+/// Creations and raises on two engines together stay within the account's limit, and use it up.
+#[tokio::test]
+async fn concurrent_raises_respect_the_limit_of_the_account() {
+    for seed in SEEDS {
+        let harness = yielding(seed).await;
+        let other = harness.another().await;
+        harness.create(create_provisioned(10_000, 1)).await;
+        let provision = async |number: usize| {
+            let engine = if number.is_multiple_of(2) { &harness.engine } else { &other.engine };
+            if number == 3 || number == 4 {
+                let raise = |request: &mut UpdateTable| request.throughput = units(30_000, 1);
+                return engine.update_table(update(raise)).await.map(drop);
+            }
+            let table = name(&format!("t{number}"));
+            let request = CreateTable { table, ..create_provisioned(20_000, 1) };
+            engine.create_table(request).await.map(drop)
+        };
+        let results = join_all((0..8).map(provision)).await;
+        let is_expected = |result: &Result<(), Error>| match result {
+            Ok(()) => true,
+            Err(Error::Limit(error)) => matches!(error, LimitError::AccountCapacity { .. }),
+            // Two engines raise the same table to the same units.
+            Err(Error::UpdateTable(error)) => {
+                matches!(error, UpdateTableError::ThroughputUnchanged { .. })
+            }
+            Err(_) => false,
+        };
+        assert!(results.iter().all(is_expected), "seed {seed}: {results:?}");
+        let page = harness.engine.list_tables(&namespace(), None, 100).await.unwrap();
+        let mut reads = 0;
+        for table in page.names {
+            let described = harness.engine.describe_table(&name(&table)).await.unwrap();
+            reads += described.definition.throughput.read_units;
+        }
+        assert_eq!(reads, 70_000, "seed {seed}");
     }
 }
 
