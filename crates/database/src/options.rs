@@ -37,6 +37,8 @@ pub struct Options {
     pub object_store: Option<ObjectStoreOptions>,
     /// What to do with requests that DynamoDB would throttle, on tables that don't say it themselves.
     pub throughput: ThroughputMode,
+    /// The laxest mode that a table may have, whatever its tag says.
+    pub throughput_min: ThroughputMode,
     /// The clock for expiry, streams and timestamps. Tests use a `ManualClock`.
     pub clock: Arc<dyn Clock>,
     /// After a longer jump of the clock nothing expires until
@@ -108,6 +110,7 @@ impl Options {
             restorable_lag: self.restorable_lag,
             limits: self.limits,
             throughput: self.throughput,
+            throughput_min: self.throughput_min,
             clock_jump_ms_max: self.clock_jump_ms_max,
             lateness: self.lateness.clone(),
             node_name: self.node.name.clone(),
@@ -135,6 +138,7 @@ impl Default for Options {
             restorable_lag: Duration::ZERO,
             object_store: None,
             throughput: ThroughputMode::default(),
+            throughput_min: ThroughputMode::Off,
             clock: Arc::new(SystemClock),
             clock_jump_ms_max: EngineOptions::default().clock_jump_ms_max,
             item_cache: None,

@@ -5,6 +5,7 @@ use zenobe_expression::UpdateError;
 use zenobe_value::{AttributeType, Attributes, EncodedItem};
 
 use crate::schema::{KeySchema, ScalarType};
+use crate::throughput::ModeTagError;
 use crate::throughput::cause::Throttled;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -55,6 +56,8 @@ pub enum Error {
     TooManyTags,
     #[error("account or table limit: {0:?}")]
     Limit(LimitError),
+    #[error("{0}")]
+    ModeTag(#[from] ModeTagError),
 
     #[error("{0}")]
     Key(#[from] KeyError),

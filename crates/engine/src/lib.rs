@@ -122,6 +122,8 @@ impl Engine {
         let clock = Arc::clone(&options.clock);
         let trusted_clock =
             TrustedClock::open(&*snapshot, clock, options.clock_jump_ms_max).await?;
+        let now_ms = options.clock.now_ms();
+        let meters = Meters::load(&*snapshot, &options, now_ms).await?;
         let is_shared = store.is_shared();
         let (lateness, store) = match options.lateness {
             None => (None, store),
@@ -130,8 +132,6 @@ impl Engine {
                 (Some(Box::new(lateness)), store)
             }
         };
-        let now_ms = options.clock.now_ms();
-        let meters = Meters::load(&*snapshot, options.throughput, &options.limits, now_ms).await?;
         let random = Random::new(options.random_seed);
         // Drawn from a source of its own: whether the store is shared changes no other random number.
         let node_id = Random::new(options.random_seed).uuid();
@@ -167,6 +167,7 @@ impl Engine {
             meters,
             known_rows,
         });
+        engine.warn_of_overridden_modes();
         engine.add_job_handler(Arc::new(backups::BackupHandler));
         engine.add_job_handler(Arc::new(restore::RestoreHandler));
         Ok(engine)

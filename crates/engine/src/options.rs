@@ -40,6 +40,8 @@ pub struct EngineOptions {
     pub lateness: Option<Arc<dyn Lateness>>,
     /// What to do with requests that DynamoDB would throttle, on tables that don't say it themselves.
     pub throughput: ThroughputMode,
+    /// The laxest mode that a table may have, whatever its tag says.
+    pub throughput_min: ThroughputMode,
 }
 
 const MINUTE_MS: u64 = 60 * 1_000;
@@ -63,6 +65,7 @@ impl Default for EngineOptions {
             query_cache: None,
             lateness: None,
             throughput: ThroughputMode::default(),
+            throughput_min: ThroughputMode::Off,
         }
     }
 }
@@ -102,6 +105,10 @@ pub struct Limits {
     /// Provisioned read (and, separately, write) units of all tables and global indexes of a namespace
     /// together.
     pub account_capacity_units_max: u64,
+    /// What all tables and global indexes of an account may consume together, in all its regions;
+    /// `None` is no limit. DynamoDB has none.
+    pub account_read_units_per_second: Option<u64>,
+    pub account_write_units_per_second: Option<u64>,
     pub global_indexes_max: usize,
     pub tags_max: usize,
     /// Rules of Contributor Insights per namespace: CloudWatch's limit.
@@ -124,6 +131,8 @@ impl Default for Limits {
             tables_max: 2_500,
             table_capacity_units_max: Limits::TABLE_CAPACITY_UNITS.into(),
             account_capacity_units_max: Limits::ACCOUNT_CAPACITY_UNITS.into(),
+            account_read_units_per_second: None,
+            account_write_units_per_second: None,
             global_indexes_max: 20,
             tags_max: 50,
             insight_rules_max: 100,

@@ -278,6 +278,7 @@ pub(crate) fn database_options(
         streams: settings.streams,
         wording: settings.wording,
         throughput: settings.throughput,
+        throughput_min: settings.throughput_min(),
         index_status_hold: settings.local.map_or(Duration::ZERO, |local| local.index_status_hold),
         refuse_scans: settings.refuse_scans,
         restorable_lag: settings.restorable_lag,

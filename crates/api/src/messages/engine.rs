@@ -8,6 +8,7 @@ use zenobe_engine::error::{
     BlockedChange, CancellationReason, Error, LimitError, TimeToLiveError, UpdateTableError,
 };
 use zenobe_engine::schema::{KeyAttribute, KeySchema};
+use zenobe_engine::throughput::{MODE_TAG, ModeTagError};
 use zenobe_expression::UpdateError;
 use zenobe_value::EncodedItem;
 
@@ -46,6 +47,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::Insights(error) => insights::insights_error(&error),
         Error::TooManyTags => tag::too_many(),
         Error::Limit(error) => limit_error(&error, subject),
+        Error::ModeTag(error) => mode_tag_error(&error),
 
         Error::Key(error) => key_value::key_error(&error),
         Error::IndexKey { index, attribute, error } => {
@@ -301,6 +303,13 @@ fn limit_error(error: &LimitError, subject: Subject<'_>) -> ApiError {
             table::on_demand_maximum_limit(max_request_units(*write), &place, &account, region)
         }
         LimitError::TableClassChanges => table::too_many_class_changes(),
+    }
+}
+
+fn mode_tag_error(error: &ModeTagError) -> ApiError {
+    match error {
+        ModeTagError::Unknown { value } => tag::unknown_mode(MODE_TAG, value),
+        ModeTagError::TooLax { mode, min } => tag::mode_too_lax(MODE_TAG, mode.name(), min.name()),
     }
 }
 

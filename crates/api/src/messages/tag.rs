@@ -21,6 +21,10 @@ texts! {
         duplicate_key(key: &str)
             "Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}";
         wrong_test_rule(key: &str, problem: &str) "The tag {key} is no rule for a test: {problem}";
+        unknown_mode(key: &str, value: &str) "The tag {key} is no throughput mode: `{value}` is none \
+            of off, observe and enforce";
+        mode_too_lax(key: &str, mode: &str, min: &str) "The tag {key} can't be {mode}: the server's \
+            throughput mode is {min}, and its tables can't loosen it";
         too_many() "Number of Tags exceed the current limit for the provided ResourceArn";
     }
     ResourceNotFound, "Requested resource not found: " => {

@@ -20,6 +20,7 @@ use crate::tables::{encryption, throughput};
 impl Engine {
     /// Creates a table. It is ready for use when this returns.
     pub async fn create_table(&self, request: CreateTable) -> Result<TableDescription> {
+        self.check_mode_tag(&request.tags)?;
         let nobodys = Lease::default();
         let table = self.new_table(request, None, &nobodys, &[], |_, _| Ok(())).await?;
         Ok(TableDescription {

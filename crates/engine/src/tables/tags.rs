@@ -15,6 +15,7 @@ impl Engine {
         name: &TableName,
         tags: BTreeMap<String, String>,
     ) -> Result<()> {
+        self.check_mode_tag(&tags)?;
         let tags_max = self.limits.tags_max;
         self.change_tags(name, |definition| {
             definition.tags.extend(tags.clone());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use zenobe_store::Key;
 
 use super::bucket::nanoseconds;
+use super::budget::Budget;
 use super::cause::{Access, Throttled};
 use super::facts::{self, KeyScope, Part};
 use super::meter::{Met, Meter};
@@ -74,23 +75,26 @@ impl Engine {
                 None => return Ok(Ticket::free()),
             },
         };
-        self.admit_to(table, meter, mode, &demand)
+        let budget = capacity.meters.budget.as_deref();
+        self.admit_to(table, meter, budget, mode, &demand)
     }
 
     fn admit_to<'t>(
         &self,
         table: &'t Table,
         meter: &'t Meter,
+        budget: Option<&'t Budget>,
         mode: ThroughputMode,
         demand: &Demand<'_>,
     ) -> Result<Ticket<'t>> {
         let now_ns = nanoseconds(self.clock.now_ms());
         let Demand { access, halves_min, .. } = *demand;
         let suffix = demand.suffix();
-        let (partition, taken) = meter.take(access, suffix, halves_min, now_ns);
+        let (partition, taken) = meter.take(access, suffix, halves_min, budget, now_ns);
         let mut held = Held {
             meter,
             partition,
+            budget,
             access,
             taken_halves: halves_min,
             now_ns,
@@ -126,13 +130,16 @@ impl Engine {
             return;
         }
         let of_kind = |kind| written.effect.indexes.iter().filter(move |it| it.kind == kind);
-        let local: u64 = of_kind(IndexKind::Local).map(|effect| effect.halves).sum();
+        let [local, global] = [IndexKind::Local, IndexKind::Global]
+            .map(|kind| of_kind(kind).map(|effect| effect.halves).sum::<u64>());
+        ticket.charge_budget(global);
         ticket.settle(written.table_halves(table_factor) + local);
         for effect in of_kind(IndexKind::Global) {
             // The entry is written already, so it is counted even if the index is over its limit.
             let demand = entry_demand(effect);
             let Some(meter) = self.capacity_of(table).index(effect.id) else { continue };
-            if let Ok(ticket) = self.admit_to(table, meter, ThroughputMode::Observe, &demand) {
+            if let Ok(ticket) = self.admit_to(table, meter, None, ThroughputMode::Observe, &demand)
+            {
                 ticket.settle(effect.halves);
             }
         }

@@ -23,7 +23,7 @@ impl Access {
 pub enum ThrottleCause {
     /// The provisioned units of the table or index.
     Provisioned,
-    /// The account's quota for an on-demand table.
+    /// The account's quota for an on-demand table, or for all its tables together.
     AccountLimit,
     /// What a partition serves, or what an on-demand table serves before it has grown.
     KeyRange,

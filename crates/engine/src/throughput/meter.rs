@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use zenobe_store::Key;
 
 use super::bucket::{Bucket, Rate};
+use super::budget::Budget;
 use super::cause::{Access, Resource, ThrottleCause, ThrottleReason};
 use super::map_row::{MapRow, Peaks};
 use super::partition_map::{PARTITION_READ_UNITS, PARTITION_WRITE_UNITS};
@@ -205,6 +206,7 @@ impl Meter {
         access: Access,
         suffix: &[u8],
         halves: u64,
+        budget: Option<&Budget>,
         now_ns: u64,
     ) -> (Arc<Partition>, Result<(), Met>) {
         let partition = self.partition(suffix);
@@ -212,7 +214,8 @@ impl Meter {
         let (flow, own) = (&self.flows[access as usize], &partition.flows[access as usize]);
         let by_table = flow.bucket.take(now_ns, halves);
         let by_partition = own.bucket.take(now_ns, halves);
-        if by_table && by_partition {
+        let by_account = budget.is_none_or(|budget| budget.take(access, halves, now_ns));
+        if by_table && by_partition && by_account {
             return (partition, Ok(()));
         }
         if by_table {
@@ -221,7 +224,14 @@ impl Meter {
         if by_partition {
             own.bucket.refund(halves);
         }
-        let met = Met { limit: (!by_table).then(|| flow.limit()), key_range: !by_partition };
+        if let Some(budget) = budget.filter(|_| by_account) {
+            budget.refund(access, halves);
+        }
+        let met = Met {
+            limit: (!by_table).then(|| flow.limit()),
+            key_range: !by_partition,
+            budget: !by_account,
+        };
         self.count_throttled(access, &partition, met);
         (partition, Err(met))
     }
@@ -238,6 +248,8 @@ impl Meter {
         let met = Met {
             limit: (!flow.bucket.has_any(now_ns)).then(|| flow.limit()),
             key_range: !own.bucket.has_any(now_ns),
+            // Whatever asks has been admitted by its account.
+            budget: false,
         };
         if met.limit.is_none() && !met.key_range {
             return Ok(());
@@ -312,12 +324,16 @@ pub(crate) struct Met {
     limit: Option<ThrottleCause>,
     /// That of the partition.
     key_range: bool,
+    /// That of the account for all its tables.
+    budget: bool,
 }
 
 impl Met {
     fn causes(self) -> impl Iterator<Item = ThrottleCause> {
-        let key_range = self.key_range && self.limit != Some(ThrottleCause::KeyRange);
-        self.limit.into_iter().chain(key_range.then_some(ThrottleCause::KeyRange))
+        let unlike = |is_met: bool, cause| (is_met && self.limit != Some(cause)).then_some(cause);
+        let key_range = unlike(self.key_range, ThrottleCause::KeyRange);
+        let budget = unlike(self.budget, ThrottleCause::AccountLimit);
+        self.limit.into_iter().chain(key_range).chain(budget)
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! A definition says what a table may consume (`plan`); its partition map (`partition_map`) says
 //! where. A `Meter` holds the buckets for both. Before a request reads or locks anything, it
-//! takes its minimum cost from the buckets of its table and of its partition
-//! (`Engine::admit`), and afterwards the rest (`Ticket::settle`). If a bucket is empty,
+//! takes its minimum cost from the buckets of its table, of its partition and of its account, if
+//! that has one (`Engine::admit`), and afterwards the rest (`Ticket::settle`). If a bucket is empty,
 //! the request is refused or only counted, depending on the table's mode.
 //!
 //! Capacity is adaptive, as on DynamoDB: partitions have no fixed shares of their table's
@@ -15,6 +15,7 @@
 
 mod admit;
 mod bucket;
+mod budget;
 pub mod cause;
 pub mod facts;
 mod key_text;
@@ -37,17 +38,18 @@ use parking_lot::Mutex;
 use zenobe_store::{Direction, Reader, read_counter};
 
 use self::bucket::nanoseconds;
+use self::budget::{Budget, Budgets};
 use self::map_row::MapRow;
 use self::plan::CapacityPlan;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::keyspace;
-use crate::options::Limits;
+use crate::options::EngineOptions;
 use crate::schema::{IndexId, IndexKind, TableId, Throughput};
 
 pub(crate) use admit::Demand;
 pub(crate) use meter::{Meter, Partition, PlacedPartition, position};
-pub use mode::{MODE_TAG, ThroughputMode, UnknownMode};
+pub use mode::{MODE_TAG, ModeTagError, ThroughputMode, UnknownMode};
 pub(crate) use partition_upkeep::maintain;
 pub(crate) use ticket::Ticket;
 
@@ -55,6 +57,8 @@ pub(crate) use ticket::Ticket;
 #[derive(Debug)]
 pub struct TableMeters {
     pub(crate) table: Arc<Meter>,
+    /// What the account may consume with all its tables, if that is limited.
+    pub(super) budget: Option<Arc<Budget>>,
     state: Mutex<MetersState>,
 }
 
@@ -88,9 +92,12 @@ impl TableCapacity {
 /// All meters of an engine.
 pub(crate) struct Meters {
     pub mode: ThroughputMode,
+    /// The laxest mode that a table may have.
+    pub mode_min: ThroughputMode,
     /// No bucket has saved capacity from before this time.
     started_at_ms: u64,
     account_units_max: u64,
+    budgets: Budgets,
     /// Whether any table is metered, or was since the start.
     is_metering: AtomicBool,
     /// How many engines share the tables' capacity.
@@ -104,19 +111,17 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    pub async fn load(
-        store: &dyn Reader,
-        mode: ThroughputMode,
-        limits: &Limits,
-        now_ms: u64,
-    ) -> Result<Meters> {
+    pub async fn load(store: &dyn Reader, options: &EngineOptions, now_ms: u64) -> Result<Meters> {
+        let (mode, mode_min) = (options.throughput, options.throughput_min);
         // Counted before the rows are read, so a change in between is noticed later.
         let changes = read_counter(store, &keyspace::partition_map_changes()).await?;
         Ok(Meters {
             mode,
+            mode_min,
             started_at_ms: now_ms,
-            account_units_max: limits.table_capacity_units_max,
-            is_metering: AtomicBool::new(mode != ThroughputMode::Off),
+            account_units_max: options.limits.table_capacity_units_max,
+            budgets: Budgets::new(&options.limits),
+            is_metering: AtomicBool::new(mode.max(mode_min) != ThroughputMode::Off),
             nodes: AtomicU64::new(1),
             tables: Mutex::default(),
             stored: Mutex::new(load_maps(store).await?),
@@ -143,7 +148,10 @@ impl Meters {
         let meters = tables.entry(definition.id).or_insert_with(|| {
             let meter = self.new_meter(table, None);
             let state = MetersState { version: 0, indexes: Vec::new() };
-            Arc::new(TableMeters { table: meter, state: Mutex::new(state) })
+            let (nodes, since_ns) =
+                (self.nodes.load(Ordering::Relaxed), nanoseconds(self.started_at_ms));
+            let budget = self.budgets.of(&definition.namespace.account, nodes, since_ns);
+            Arc::new(TableMeters { table: meter, budget, state: Mutex::new(state) })
         });
         let meters = Arc::clone(meters);
         drop(tables);

@@ -221,7 +221,7 @@ async fn follow_maps(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Each live node has an equal share of every table's capacity.
+/// Each live node has an equal share of every table's capacity and of every account's budget.
 async fn count_nodes(engine: &Engine) -> Result<()> {
     let nodes = match engine.is_shared() {
         true => engine.nodes().await?.iter().filter(|node| node.is_alive).count().max(1) as u64,
@@ -231,6 +231,7 @@ async fn count_nodes(engine: &Engine) -> Result<()> {
         return Ok(());
     }
     let now_ns = nanoseconds(engine.clock.now_ms());
+    engine.meters.budgets.set_nodes(nodes);
     for meters in engine.meters.all() {
         for meter in meters.meters() {
             meter.change(now_ns, |state| state.plan.nodes = nodes);
@@ -243,6 +244,7 @@ async fn count_nodes(engine: &Engine) -> Result<()> {
 fn follow_clock(engine: &Engine, now_ms: u64) {
     let before_ms = engine.meters.looked_at_ms.swap(now_ms, Ordering::Relaxed);
     let Some(by_ms) = before_ms.checked_sub(now_ms).filter(|by_ms| *by_ms > 0) else { return };
+    engine.meters.budgets.set_clock_back(nanoseconds(by_ms));
     for meters in engine.meters.all() {
         for meter in meters.meters() {
             meter.set_clock_back(nanoseconds(by_ms));
@@ -292,7 +294,7 @@ mod tests {
         for number in 0..units {
             let hash = u128::from(number % 4) << 126 | u128::from(number % 251) << 64;
             let key = hash_key(hash);
-            let (partition, _) = meter.take(Access::Write, &key, 2, nanoseconds(now_ms));
+            let (partition, _) = meter.take(Access::Write, &key, 2, None, nanoseconds(now_ms));
             partition.count(Access::Write, 2);
         }
     }
@@ -342,7 +344,7 @@ mod tests {
             let units = if round == 30 { 0 } else { 9_000 };
             for number in 0..units {
                 let key = hash_key(1 << 120 | u128::from(number % 100_u64) << 64);
-                let (partition, _) = meter.take(Access::Write, &key, 2, nanoseconds(now_ms));
+                let (partition, _) = meter.take(Access::Write, &key, 2, None, nanoseconds(now_ms));
                 partition.count(Access::Write, 2);
             }
             now_ms += 10 * SECOND_MS;

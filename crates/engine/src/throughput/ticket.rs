@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use zenobe_store::Key;
 
+use super::budget::Budget;
 use super::cause::{Access, ThrottleReason};
 use super::facts::{self, KeyScope, Part};
 use super::meter::{Meter, Partition};
@@ -15,6 +16,8 @@ pub(crate) struct Ticket<'t>(Option<Held<'t>>);
 pub(super) struct Held<'t> {
     pub meter: &'t Meter,
     pub partition: Arc<Partition>,
+    /// That of the account, if it has one.
+    pub budget: Option<&'t Budget>,
     pub access: Access,
     /// What was taken from the buckets; zero if a limit was met that nobody enforces.
     pub taken_halves: u64,
@@ -41,6 +44,13 @@ impl<'t> Ticket<'t> {
         self.0.is_some()
     }
 
+    /// Charges the account for what the request costs beside its table.
+    pub fn charge_budget(&self, halves: u64) {
+        if let Some(held) = self.0.as_ref().filter(|held| held.taken_halves > 0) {
+            held.charge_budget(halves);
+        }
+    }
+
     /// Charges the request for this many half units in all.
     pub fn settle(mut self, halves: u64) {
         let Some(held) = self.0.take() else { return };
@@ -49,6 +59,7 @@ impl<'t> Ticket<'t> {
         if held.taken_halves > 0 && halves > held.taken_halves {
             let rest = halves - held.taken_halves;
             held.meter.charge(held.access, &held.partition, rest, held.now_ns);
+            held.charge_budget(rest);
         }
         held.note(halves);
     }
@@ -63,8 +74,9 @@ impl<'t> Ticket<'t> {
         let is_charged = held.taken_halves > 0;
         if is_charged {
             // Admission charged the first partition only, which may not be the one that served most.
-            held.meter.refund(held.access, &held.partition, held.taken_halves);
+            held.refund();
             held.meter.charge_table(held.access, halves, held.now_ns);
+            held.charge_budget(halves);
         }
         for (partition, halves) in shares.filter(|(_, halves)| *halves > 0) {
             partition.count(held.access, halves);
@@ -80,12 +92,26 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let Some(held) = self.0.take() else { return };
         if held.taken_halves > 0 {
-            held.meter.refund(held.access, &held.partition, held.taken_halves);
+            held.refund();
         }
     }
 }
 
 impl Held<'_> {
+    fn charge_budget(&self, halves: u64) {
+        if let Some(budget) = self.budget {
+            budget.charge(self.access, halves, self.now_ns);
+        }
+    }
+
+    /// Gives back what was taken.
+    fn refund(&self) {
+        self.meter.refund(self.access, &self.partition, self.taken_halves);
+        if let Some(budget) = self.budget {
+            budget.refund(self.access, self.taken_halves);
+        }
+    }
+
     /// Adds this part to the facts of the request.
     pub fn note(self, halves: u64) {
         let Held { meter, partition, access, key: Some(key), scope, reasons, .. } = self else {

@@ -1,6 +1,7 @@
 //! Partitions and throttling, from outside.
 
 mod batches;
+mod budgets;
 mod limits;
 mod modes;
 mod pages;

@@ -8,6 +8,7 @@ use zenobe_engine::ThroughputMode;
 use zenobe_engine::command::TableName;
 use zenobe_engine::error::Error;
 use zenobe_engine::schema::Namespace;
+use zenobe_engine::throughput::ModeTagError;
 
 use super::{Admin, AdminError, parse};
 
@@ -54,6 +55,14 @@ pub(super) fn table_error(table: &str, error: &Error) -> AdminError {
     match error {
         Error::TableNotFound { .. } | Error::ResourceNotFound { .. } => {
             AdminError::new(StatusCode::NOT_FOUND, format!("there is no table {table}"))
+        }
+        Error::ModeTag(ModeTagError::TooLax { mode, min }) => {
+            let message = format!(
+                "{table} can't have the mode {}: this server's mode is {} for everybody who uses it; its operator can start it with another --throughput",
+                mode.name(),
+                min.name()
+            );
+            AdminError::new(StatusCode::FORBIDDEN, message)
         }
         Error::TooManyTags => {
             let message =

@@ -65,9 +65,13 @@ pub async fn run(arguments: ThroughputArguments) -> Result<(), CommandError> {
 
 fn describe(answer: &Value) -> String {
     let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
-    let source = match answer["own_mode"].is_null() {
-        true => "by the server's --throughput",
-        false => "by the table's tag",
+    let source = match (text("own_mode"), text("mode")) {
+        (own, _) if own.is_empty() => "by the server's --throughput".to_owned(),
+        (own, mode) if own == mode => "by the table's tag".to_owned(),
+        (own, mode) if mode == "enforce" => {
+            format!("by the server's --throughput, which the table's tag {own} can't loosen")
+        }
+        (own, _) => format!("for its Contributor Insights; the table's tag says {own}"),
     };
     format!("{}: {} ({source})", text("table"), text("mode"))
 }
@@ -82,5 +86,15 @@ mod tests {
         assert_eq!(describe(&own), "Orders: enforce (by the table's tag)");
         let inherited = json!({"table": "Orders", "mode": "observe", "own_mode": null});
         assert_eq!(describe(&inherited), "Orders: observe (by the server's --throughput)");
+        let overridden = json!({"table": "Orders", "mode": "enforce", "own_mode": "off"});
+        assert_eq!(
+            describe(&overridden),
+            "Orders: enforce (by the server's --throughput, which the table's tag off can't loosen)"
+        );
+        let watched = json!({"table": "Orders", "mode": "observe", "own_mode": "off"});
+        assert_eq!(
+            describe(&watched),
+            "Orders: observe (for its Contributor Insights; the table's tag says off)"
+        );
     }
 }

@@ -392,7 +392,8 @@ pub struct Options {
     )]
     pub wording: Wording,
     /// What to do with requests that exceed the throughput of a table, an index or a partition. A table's tag
-    /// zenobe:throughput overrides it
+    /// zenobe:throughput overrides it, but not `enforce` with --credentials and --namespaces-from-credentials: no tenant may
+    /// loosen that
     #[arg(
         long,
         env = "ZENOBE_THROUGHPUT",
@@ -402,6 +403,26 @@ pub struct Options {
         help_heading = BEHAVIOUR
     )]
     pub throughput: ThroughputMode,
+    /// Read units per second that all tables of an account may consume together, in all its regions. What exceeds them is
+    /// treated as --throughput says. If not set, there is no limit
+    #[arg(
+        long,
+        env = "ZENOBE_ACCOUNT_READ_UNITS_PER_SECOND",
+        value_parser = at_least_one,
+        value_name = "UNITS",
+        help_heading = BEHAVIOUR
+    )]
+    pub account_read_units_per_second: Option<u32>,
+    /// Write units per second that all tables of an account may consume together, in all its regions. What exceeds them is
+    /// treated as --throughput says. If not set, there is no limit
+    #[arg(
+        long,
+        env = "ZENOBE_ACCOUNT_WRITE_UNITS_PER_SECOND",
+        value_parser = at_least_one,
+        value_name = "UNITS",
+        help_heading = BEHAVIOUR
+    )]
+    pub account_write_units_per_second: Option<u32>,
     /// Refuse PartiQL statements that would scan a table or an index
     #[arg(
         long,

@@ -193,6 +193,14 @@ impl Settings {
         self.credentials.is_some() && self.namespaces_from_credentials
     }
 
+    /// The laxest throughput mode that a table may have. What an operator enforces on tenants is their quota.
+    pub fn throughput_min(&self) -> ThroughputMode {
+        match self.throughput {
+            ThroughputMode::Enforce if self.has_tenants() => ThroughputMode::Enforce,
+            _ => ThroughputMode::Off,
+        }
+    }
+
     /// Where callers may move the server. Moving it means to read everything, to connect to anything or write anywhere, and to
     /// decide where the data is from then on.
     pub fn move_permission(&self) -> MovePermission {
@@ -354,6 +362,8 @@ fn resolve_limits(given: &Given) -> Result<Limits, SettingsError> {
         tables_max: given.options.max_tables.into(),
         table_capacity_units_max: table.min(account),
         account_capacity_units_max: account,
+        account_read_units_per_second: given.options.account_read_units_per_second.map(u64::from),
+        account_write_units_per_second: given.options.account_write_units_per_second.map(u64::from),
         ..Limits::default()
     })
 }
@@ -597,6 +607,22 @@ mod tests {
         let message = refusal("--table-capacity-units-max 1001", file);
         assert!(message.starts_with("--table-capacity-units-max (1001) is above"), "{message}");
         assert!(given("--account-capacity-units-max 0", "").is_err());
+    }
+
+    #[test]
+    fn tenants_can_not_loosen_what_is_enforced() {
+        let directory = TemporaryDirectory::new("throughput-of-tenants");
+        let path = directory.path().join("keys");
+        std::fs::write(&path, "AKID:secret").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let min = |flags: &str| resolve(flags, "").unwrap().throughput_min();
+        let keys = format!("--credentials {}", path.display());
+        let tenants = format!("{keys} --namespaces-from-credentials");
+        assert_eq!(min(&format!("{tenants} --throughput enforce")), ThroughputMode::Enforce);
+        assert_eq!(min(&tenants), ThroughputMode::Off);
+        assert_eq!(min(&format!("{keys} --throughput enforce")), ThroughputMode::Off);
+        let unverified = "--namespaces-from-credentials --throughput enforce";
+        assert_eq!(min(unverified), ThroughputMode::Off);
     }
 
     #[test]

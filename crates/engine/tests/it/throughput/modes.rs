@@ -1,9 +1,12 @@
 //! What is enforced, counted, or left alone.
 
+use zenobe_engine::EngineOptions;
 use zenobe_engine::ThroughputMode::{Enforce, Observe, Off};
-use zenobe_engine::throughput::MODE_TAG;
+use zenobe_engine::command::CreateTable;
+use zenobe_engine::error::Error;
 use zenobe_engine::throughput::cause::Access;
 use zenobe_engine::throughput::facts::gather;
+use zenobe_engine::throughput::{MODE_TAG, ModeTagError};
 
 use super::*;
 
@@ -53,10 +56,39 @@ async fn a_tag_overrides_the_mode() {
     tag("observe").await;
     assert_eq!(passing(5, |_| harness.put_id("a")).await.0, 5);
     assert_eq!(harness.consumed(None).1, 6.0);
-    // Not a mode: as if there were no tag.
-    tag("sometimes").await;
-    assert_eq!(passing(5, |_| harness.put_id("a")).await.0, 5);
-    assert_eq!(harness.consumed(None).1, 6.0);
+    let tags = [(MODE_TAG.to_owned(), "sometimes".to_owned())].into();
+    let refused = harness.engine.tag_resource(&name("t"), tags).await;
+    let unknown = ModeTagError::Unknown { value: "sometimes".to_owned() };
+    assert!(matches!(refused, Err(Error::ModeTag(error)) if error == unknown));
+}
+
+/// What an operator enforces on everybody, no tag loosens: no new one, and none from before.
+#[tokio::test]
+async fn a_tag_can_not_loosen_what_the_operator_has_ruled_out() {
+    let harness = harness(Observe).await;
+    let lax = [(MODE_TAG.to_owned(), "off".to_owned())];
+    harness.create(CreateTable { tags: lax.clone().into(), ..create_provisioned(1, 1) }).await;
+    let options = || EngineOptions {
+        throughput: Enforce,
+        throughput_min: Enforce,
+        ..EngineOptions::default()
+    };
+    let harness = Harness::with_options(harness.store.clone(), options()).await;
+    let modes = async || harness.engine.throughput_modes(&name("t")).await.unwrap();
+    assert_eq!(modes().await, (Some(Off), Enforce));
+    assert_eq!(passing(5, |_| harness.put_id("a")).await.0, 1);
+    let check = |result: Result<(), Error>, mode| {
+        let expected = ModeTagError::TooLax { mode, min: Enforce };
+        assert!(matches!(result, Err(Error::ModeTag(error)) if error == expected));
+    };
+    let engine = &harness.engine;
+    check(engine.set_throughput_mode(&name("t"), Some(Observe)).await, Observe);
+    check(engine.tag_resource(&name("t"), lax.clone().into()).await, Off);
+    let tagged = CreateTable { tags: lax.into(), ..create("other") };
+    check(engine.create_table(tagged).await.map(drop), Off);
+    engine.set_throughput_mode(&name("t"), Some(Enforce)).await.unwrap();
+    engine.set_throughput_mode(&name("t"), None).await.unwrap();
+    assert_eq!(modes().await, (None, Enforce));
 }
 
 /// As an operator sets it: the mode lasts, and can be taken back.
