@@ -57,6 +57,12 @@ impl Engine {
         self.background.expired_by_table.0.lock().drain().collect()
     }
 
+    /// What the next [`Engine::take_expired_items`] will return, if nothing else expires.
+    pub fn expired_items_by_table(&self) -> Vec<(TableName, u64)> {
+        let tables = self.background.expired_by_table.0.lock();
+        tables.iter().map(|(table, count)| (table.clone(), *count)).collect()
+    }
+
     /// Counts the records that a request gets. Consumers poll, and an empty page counts for nothing.
     pub fn note_returned_records(&self, stream: &StreamName, page: &RecordPage) {
         if page.records.is_empty() || !self.is_metering() {
@@ -79,6 +85,12 @@ impl Engine {
     /// What streams have returned to requests, since the last call.
     pub fn take_returned_records(&self) -> Vec<(StreamName, ReturnedRecords)> {
         self.background.returned_records.0.lock().drain().collect()
+    }
+
+    /// What the next [`Engine::take_returned_records`] will return, if nobody reads another stream.
+    pub fn returned_records(&self) -> Vec<(StreamName, ReturnedRecords)> {
+        let streams = self.background.returned_records.0.lock();
+        streams.iter().map(|(stream, returned)| (stream.clone(), *returned)).collect()
     }
 
     /// The global indexes that are being filled. Items are filled in the order of their hashes, which are

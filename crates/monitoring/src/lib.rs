@@ -2,13 +2,15 @@
 //! cost on AWS.
 //!
 //! [`traffic`] observes requests and counts them. Once a minute, [`minute`] hands the counts to the sinks
-//! that store them. [`cloudwatch`] turns the traffic into metrics and answers CloudWatch's requests;
+//! that store them, and [`totals`] sums them for as long as the process lives. [`cloudwatch`] turns the traffic into metrics and answers CloudWatch's requests;
 //! [`cost`] estimates what the traffic would cost.
 //!
 //! **Invariant:** no HTTP here, and nothing that a request waits for.
 
 pub mod cloudwatch;
 pub mod cost;
+pub mod gauges;
 pub mod minute;
 pub mod striped;
+pub mod totals;
 pub mod traffic;

@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use zenobe_engine::Engine;
 
+use crate::totals::Totals;
 use crate::traffic::{Traffic, TrafficSink};
 
 pub const MINUTE_MS: u64 = 60_000;
@@ -19,6 +20,8 @@ const DRIVEN_POLL: Duration = Duration::from_secs(1);
 pub struct MinuteWorker {
     engine: Arc<Engine>,
     traffic: Arc<Traffic>,
+    /// Sums what is taken from the traffic.
+    totals: Arc<Totals>,
     sinks: Vec<Arc<dyn TrafficSink>>,
     /// The minute to which the counted traffic belongs. Locked while it is stored.
     minute: Mutex<u64>,
@@ -31,10 +34,11 @@ impl MinuteWorker {
     pub fn start(
         engine: Arc<Engine>,
         traffic: Arc<Traffic>,
+        totals: Arc<Totals>,
         sinks: Vec<Arc<dyn TrafficSink>>,
         runtime: &Handle,
     ) -> Arc<MinuteWorker> {
-        let worker = MinuteWorker::new(engine, traffic, sinks);
+        let worker = MinuteWorker::new(engine, traffic, totals, sinks);
         let running = Arc::clone(&worker);
         let task = runtime.spawn(async move { running.run().await });
         *worker.task.try_lock().expect("nobody else knows it yet") = Some(task);
@@ -44,12 +48,13 @@ impl MinuteWorker {
     fn new(
         engine: Arc<Engine>,
         traffic: Arc<Traffic>,
+        totals: Arc<Totals>,
         sinks: Vec<Arc<dyn TrafficSink>>,
     ) -> Arc<MinuteWorker> {
         traffic.set_metering(engine.is_metering());
         let minute = Mutex::new(engine.clock().now_ms() / MINUTE_MS);
         let (stop, task) = (watch::Sender::new(false), Mutex::new(None));
-        Arc::new(MinuteWorker { engine, traffic, sinks, minute, stop, task })
+        Arc::new(MinuteWorker { engine, traffic, totals, sinks, minute, stop, task })
     }
 
     async fn run(&self) {
@@ -86,9 +91,9 @@ impl MinuteWorker {
     }
 
     async fn store(&self, minute: &mut u64) {
-        let rows = self.traffic.take();
+        let taken = self.totals.take(&self.engine, &self.traffic, *minute * MINUTE_MS);
         for sink in &self.sinks {
-            sink.store_minute(*minute * MINUTE_MS, &rows).await;
+            sink.store_minute(&taken).await;
         }
         *minute = self.engine.clock().now_ms() / MINUTE_MS;
         self.traffic.set_metering(self.engine.is_metering());
@@ -123,19 +128,15 @@ mod tests {
     use zenobe_store::memory::MemoryStore;
 
     use super::*;
-    use crate::traffic::TrafficRow;
+    use crate::traffic::TrafficMinute;
 
     #[derive(Default)]
     struct Kept(parking_lot::Mutex<Vec<(u64, u64)>>);
 
     impl TrafficSink for Kept {
-        fn store_minute<'a>(
-            &'a self,
-            minute_start_ms: u64,
-            rows: &'a [TrafficRow],
-        ) -> BoxFuture<'a, ()> {
-            let requests = rows.iter().map(|row| row.counts.requests).sum();
-            self.0.lock().push((minute_start_ms, requests));
+        fn store_minute<'a>(&'a self, minute: &'a TrafficMinute) -> BoxFuture<'a, ()> {
+            let requests = minute.rows.iter().map(|row| row.counts.requests).sum();
+            self.0.lock().push((minute.start_ms, requests));
             std::future::ready(()).boxed()
         }
     }
@@ -161,7 +162,9 @@ mod tests {
         let engine = Engine::open(Arc::new(MemoryStore::default()), options).await.unwrap();
         let (traffic, kept) = (Arc::new(Traffic::default()), Arc::new(Kept::default()));
         let sinks: Vec<Arc<dyn TrafficSink>> = vec![kept.clone()];
-        let worker = MinuteWorker::start(engine, traffic.clone(), sinks, &Handle::current());
+        let totals = Arc::new(Totals::default());
+        let runtime = Handle::current();
+        let worker = MinuteWorker::start(engine, traffic.clone(), totals, sinks, &runtime);
         request(&traffic);
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(*kept.0.lock(), []);

@@ -115,5 +115,6 @@ fn start_minutes(
     if observability.cost_retention_days > 0 {
         sinks.push(Arc::new(CostRecorder::new(engine.clone(), observability.cost_retention_days)));
     }
-    Some(MinuteWorker::start(engine.clone(), traffic, sinks, &Handle::current()))
+    let totals = observability.totals.clone();
+    Some(MinuteWorker::start(engine.clone(), traffic, totals, sinks, &Handle::current()))
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use zenobe_api::GatheredFacts;
+use zenobe_monitoring::totals::Totals;
 use zenobe_monitoring::traffic::Traffic;
 
 use crate::hot_keys::HotKeys;
@@ -21,6 +22,8 @@ pub struct Observability {
     pub hot_keys: Option<Arc<HotKeys>>,
     /// The counters that are stored every minute, if metrics or costs are kept.
     pub traffic: Option<Arc<Traffic>>,
+    /// What tables did since the process started. They outlive a database that a test replaces.
+    pub totals: Arc<Totals>,
     /// How long CloudWatch's metrics are kept; 0 keeps none.
     pub metrics_retention_days: u32,
     /// How long traffic is kept for `zenobe cost`; 0 keeps none.

@@ -14,6 +14,8 @@ pub enum MetricType {
     Counter,
     Gauge,
     Histogram,
+    /// Here only sums and counts.
+    Summary,
 }
 
 /// Names and values of labels, in the order in which they are written.
@@ -69,6 +71,7 @@ impl Display for MetricType {
             MetricType::Counter => "counter",
             MetricType::Gauge => "gauge",
             MetricType::Histogram => "histogram",
+            MetricType::Summary => "summary",
         })
     }
 }

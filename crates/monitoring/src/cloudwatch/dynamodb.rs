@@ -6,16 +6,19 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use zenobe_api::Operation;
+use zenobe_engine::Engine;
+use zenobe_engine::command::{StreamName, TableName};
 use zenobe_engine::error::Result;
-use zenobe_engine::schema::{BillingMode, Namespace, TableDefinition, Throughput};
+use zenobe_engine::gauges::ReturnedRecords;
+use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::{Access, ThrottleCause};
 use zenobe_engine::throughput::report::units;
-use zenobe_engine::{Engine, Limits};
 
 use super::distribution::Distribution;
 use super::metric::{Metric, Unit};
 use super::statistics::StatisticSet;
 use super::storage::Point;
+use crate::gauges::{AccountGauges, Gauges, ThroughputGauge};
 use crate::traffic::{Latency, TrafficCounts, TrafficRow, bucket_limit_us};
 
 /// The points of one minute, by namespace. Points of one metric are added up.
@@ -136,16 +139,16 @@ impl MinutePoints {
     }
 
     /// Adds the items that have expired.
-    pub fn add_expired(&mut self, engine: &Engine) {
-        for (table, count) in engine.take_expired_items() {
+    pub fn add_expired(&mut self, expired: &[(TableName, u64)]) {
+        for (table, count) in expired {
             let dimensions = [("TableName", table.name.as_str())];
-            self.count(&table.namespace, "TimeToLiveDeletedItemCount", &dimensions, count);
+            self.count(&table.namespace, "TimeToLiveDeletedItemCount", &dimensions, *count);
         }
     }
 
     /// Adds the records that requests have read from streams.
-    pub fn add_returned_records(&mut self, engine: &Engine) {
-        for (stream, returned) in engine.take_returned_records() {
+    pub fn add_returned_records(&mut self, streams: &[(StreamName, ReturnedRecords)]) {
+        for (stream, returned) in streams {
             let dimensions = [
                 ("TableName", stream.table.name.as_str()),
                 ("Operation", Operation::GetRecords.name()),
@@ -165,19 +168,12 @@ impl MinutePoints {
 
     /// Adds what does not depend on requests. One node does so for all.
     pub async fn add_gauges(&mut self, engine: &Engine) -> Result<()> {
-        let mut accounts: BTreeMap<Arc<Namespace>, Account> = BTreeMap::new();
-        for table in engine.known_tables().values() {
-            let (namespace, definition) = (&table.name().namespace, table.definition());
-            let account = accounts.entry(Arc::clone(namespace)).or_default();
-            account.tables += 1;
-            self.add_throughput(namespace, definition, None, &definition.throughput, account);
-            for index in &definition.global_indexes {
-                let (name, throughput) = (Some(index.name.as_str()), &index.throughput);
-                self.add_throughput(namespace, definition, name, throughput, account);
-            }
+        let gauges = Gauges::of(engine);
+        for gauge in &gauges.throughput {
+            self.add_throughput(gauge);
         }
-        for (namespace, account) in &accounts {
-            self.add_account(namespace, account, engine.limits());
+        for (namespace, account) in &gauges.accounts {
+            self.add_account(namespace, account);
             self.add_usage(namespace, account);
         }
         for filling in engine.filling_indexes().await? {
@@ -193,74 +189,57 @@ impl MinutePoints {
         Ok(())
     }
 
-    fn add_throughput(
-        &mut self,
-        namespace: &Arc<Namespace>,
-        definition: &TableDefinition,
-        index: Option<&str>,
-        throughput: &Throughput,
-        account: &mut Account,
-    ) {
-        let mut dimensions = vec![("TableName", definition.name.as_str())];
+    fn add_throughput(&mut self, gauge: &ThroughputGauge) {
+        let mut dimensions = vec![("TableName", gauge.table.name.as_str())];
+        let index = gauge.index.as_deref();
         dimensions.extend(index.map(|index| ("GlobalSecondaryIndexName", index)));
-        let (names, reads, writes) = match definition.billing_mode {
-            BillingMode::Provisioned => {
-                account.add(throughput);
-                let names = ["ProvisionedReadCapacityUnits", "ProvisionedWriteCapacityUnits"];
-                (names, Some(throughput.read_units), Some(throughput.write_units))
-            }
-            BillingMode::PayPerRequest => {
-                let names = ["OnDemandMaxReadRequestUnits", "OnDemandMaxWriteRequestUnits"];
-                let Throughput { on_demand_max_read_units, on_demand_max_write_units, .. } =
-                    throughput;
-                (names, *on_demand_max_read_units, *on_demand_max_write_units)
-            }
+        let names = match gauge.is_provisioned {
+            true => ["ProvisionedReadCapacityUnits", "ProvisionedWriteCapacityUnits"],
+            false => ["OnDemandMaxReadRequestUnits", "OnDemandMaxWriteRequestUnits"],
         };
-        for (name, units) in names.into_iter().zip([reads, writes]) {
+        for (name, units) in names.into_iter().zip([gauge.read_units, gauge.write_units]) {
             if let Some(units) = units {
                 let statistics = StatisticSet::uniform(units as f64, 1.0);
-                self.add(namespace, name, &dimensions, Unit::COUNT, statistics);
+                self.add(&gauge.table.namespace, name, &dimensions, Unit::COUNT, statistics);
             }
         }
     }
 
-    fn add_account(&mut self, namespace: &Arc<Namespace>, account: &Account, limits: &Limits) {
-        let all = limits.account_capacity_units_max as f64;
-        let table_max = limits.table_capacity_units_max as f64;
+    fn add_account(&mut self, namespace: &Arc<Namespace>, account: &AccountGauges) {
+        let (all, of_table) = (account.units_quota as f64, account.table_units_quota as f64);
+        let (read, write) = (Access::Read, Access::Write);
         let gauges = [
             ("AccountMaxReads", Unit::COUNT, all),
             ("AccountMaxWrites", Unit::COUNT, all),
-            ("AccountMaxTableLevelReads", Unit::COUNT, table_max),
-            ("AccountMaxTableLevelWrites", Unit::COUNT, table_max),
-            ("AccountProvisionedReadCapacityUtilization", Unit::PERCENT, share(account.reads, all)),
+            ("AccountMaxTableLevelReads", Unit::COUNT, of_table),
+            ("AccountMaxTableLevelWrites", Unit::COUNT, of_table),
+            ("AccountProvisionedReadCapacityUtilization", Unit::PERCENT, account.utilization(read)),
             (
                 "AccountProvisionedWriteCapacityUtilization",
                 Unit::PERCENT,
-                share(account.writes, all),
+                account.utilization(write),
             ),
             (
                 "MaxProvisionedTableReadCapacityUtilization",
                 Unit::PERCENT,
-                share(account.reads_max, table_max),
+                account.table_utilization(read),
             ),
             (
                 "MaxProvisionedTableWriteCapacityUtilization",
                 Unit::PERCENT,
-                share(account.writes_max, table_max),
+                account.table_utilization(write),
             ),
         ];
         for (name, unit, value) in gauges {
             self.add(namespace, name, &[], unit, StatisticSet::uniform(value, 1.0));
         }
     }
-}
 
-impl MinutePoints {
     /// Adds how much of its quotas an account uses, as Service Quotas reads it.
-    fn add_usage(&mut self, namespace: &Arc<Namespace>, account: &Account) {
+    fn add_usage(&mut self, namespace: &Arc<Namespace>, account: &AccountGauges) {
         let resources = [
-            ("AccountProvisionedReadCapacityUnits", account.reads),
-            ("AccountProvisionedWriteCapacityUnits", account.writes),
+            ("AccountProvisionedReadCapacityUnits", account.read_units),
+            ("AccountProvisionedWriteCapacityUnits", account.write_units),
             ("TableCount", account.tables),
         ];
         for (resource, count) in resources {
@@ -268,30 +247,6 @@ impl MinutePoints {
             self.add_metric(namespace, Metric::usage(resource), Unit::COUNT, statistics);
         }
     }
-}
-
-/// What an account has, and the provisioned units of it all.
-#[derive(Default)]
-struct Account {
-    tables: u64,
-    reads: u64,
-    writes: u64,
-    /// Of a single table or index.
-    reads_max: u64,
-    writes_max: u64,
-}
-
-impl Account {
-    fn add(&mut self, throughput: &Throughput) {
-        self.reads += throughput.read_units;
-        self.writes += throughput.write_units;
-        self.reads_max = self.reads_max.max(throughput.read_units);
-        self.writes_max = self.writes_max.max(throughput.write_units);
-    }
-}
-
-fn share(units: u64, of: f64) -> f64 {
-    units as f64 / of * 100.0
 }
 
 /// A sum over requests. The values of single requests are not known, so minimum and maximum are the

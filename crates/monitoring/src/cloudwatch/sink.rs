@@ -10,7 +10,7 @@ use zenobe_engine::service_rows::RowOwner;
 use super::CloudWatch;
 use super::dynamodb::MinutePoints;
 use super::storage::keys::{HOUR_MS, MINUTE_MS};
-use crate::traffic::{TrafficRow, TrafficSink};
+use crate::traffic::{TrafficMinute, TrafficSink};
 
 /// The lease for the work that one node does for all.
 const LEASE: &str = "cloudwatch";
@@ -34,17 +34,13 @@ impl Done {
 }
 
 impl TrafficSink for CloudWatch {
-    fn store_minute<'a>(
-        &'a self,
-        minute_start_ms: u64,
-        rows: &'a [TrafficRow],
-    ) -> BoxFuture<'a, ()> {
+    fn store_minute<'a>(&'a self, minute: &'a TrafficMinute) -> BoxFuture<'a, ()> {
         async move {
             let mut points = MinutePoints::default();
-            points.add_traffic(rows);
-            points.add_expired(&self.storage.engine);
-            points.add_returned_records(&self.storage.engine);
-            self.store(points, minute_start_ms).await;
+            points.add_traffic(&minute.rows);
+            points.add_expired(&minute.expired_items);
+            points.add_returned_records(&minute.returned_records);
+            self.store(points, minute.start_ms).await;
             match self.work_for_all().await {
                 Ok(()) | Err(Error::LeaseLost { .. }) => {}
                 Err(error) => tracing::warn!(%error, "alarms could not be evaluated"),

@@ -6,7 +6,7 @@ use zenobe_engine::clock::{Clock, ManualClock};
 use zenobe_store::memory::MemoryStore;
 
 use super::*;
-use crate::traffic::TrafficSink;
+use crate::traffic::{TrafficMinute, TrafficSink};
 
 /// 2026-11-18T03:04:00Z
 const NOW_S: u64 = 1_794_971_040;
@@ -59,7 +59,9 @@ impl Fixture {
     /// Lets a minute pass.
     async fn minute(&self) {
         self.clock.advance_ms(60_000);
-        self.cloudwatch.store_minute(self.clock.now_ms() - 60_000, &[]).await;
+        let start_ms = self.clock.now_ms() - 60_000;
+        let minute = TrafficMinute { start_ms, ..TrafficMinute::default() };
+        self.cloudwatch.store_minute(&minute).await;
     }
 
     async fn state(&self, alarm: &str) -> String {

@@ -35,6 +35,49 @@ pub struct TrafficCounts {
     pub latency: Latency,
 }
 
+/// The counts of requests that are summed for as long as the process lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestSums {
+    pub requests: u64,
+    pub succeeded: u64,
+    /// Of requests that succeeded.
+    pub latency_us: u64,
+    pub user_errors: u64,
+    pub system_errors: u64,
+    pub throttled_requests: u64,
+    pub conditional_check_failures: u64,
+    pub transaction_conflicts: u64,
+    pub returned_items: u64,
+}
+
+impl RequestSums {
+    pub fn of(counts: &TrafficCounts) -> RequestSums {
+        RequestSums {
+            requests: counts.requests,
+            succeeded: counts.succeeded,
+            latency_us: counts.latency.sum_us,
+            user_errors: counts.user_errors,
+            system_errors: counts.system_errors,
+            throttled_requests: counts.throttled_requests,
+            conditional_check_failures: counts.conditional_check_failures,
+            transaction_conflicts: counts.transaction_conflicts,
+            returned_items: counts.returned_items,
+        }
+    }
+
+    pub fn add(&mut self, other: &RequestSums) {
+        self.requests += other.requests;
+        self.succeeded += other.succeeded;
+        self.latency_us = self.latency_us.saturating_add(other.latency_us);
+        self.user_errors += other.user_errors;
+        self.system_errors += other.system_errors;
+        self.throttled_requests += other.throttled_requests;
+        self.conditional_check_failures += other.conditional_check_failures;
+        self.transaction_conflicts += other.transaction_conflicts;
+        self.returned_items += other.returned_items;
+    }
+}
+
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {

@@ -18,15 +18,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use futures_util::future::BoxFuture;
 use zenobe_api::Operation;
 use zenobe_api::observer::{ObservedRequest, RequestObserver};
+use zenobe_engine::command::{StreamName, TableName};
+use zenobe_engine::gauges::ReturnedRecords;
 use zenobe_engine::schema::Namespace;
 
 use self::counts::Ended;
 use self::stripe::Stripe;
 use crate::striped::Striped;
 
-pub use counts::{LATENCY_BUCKETS, Latency, TrafficCounts, bucket_limit_us, bucket_of};
+pub use counts::{
+    LATENCY_BUCKETS, Latency, RequestSums, TrafficCounts, bucket_limit_us, bucket_of,
+};
 pub use pattern::{Pattern, QueryPattern, SortCondition, UnknownPattern};
-pub use stripe::{NAMESPACES_MAX, ROWS_MAX};
+pub use stripe::{NAMESPACES_MAX, PendingRow, ROWS_MAX};
 
 /// The table name of traffic that is not counted by table.
 pub const OTHER: &str = "other";
@@ -57,15 +61,23 @@ pub struct TrafficRow {
     pub counts: TrafficCounts,
 }
 
+/// What happened in a minute, or in a part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TrafficMinute {
+    pub start_ms: u64,
+    /// None for a minute without requests.
+    pub rows: Vec<TrafficRow>,
+    /// Items that were deleted because they had expired.
+    pub expired_items: Vec<(TableName, u64)>,
+    /// What streams returned to requests.
+    pub returned_records: Vec<(StreamName, ReturnedRecords)>,
+}
+
 /// Stores traffic.
 pub trait TrafficSink: Send + Sync {
     /// Adds what happened in a minute. It may be called several times for the same minute, each time
-    /// with what has been counted since; and without rows for a minute without requests.
-    fn store_minute<'a>(
-        &'a self,
-        minute_start_ms: u64,
-        rows: &'a [TrafficRow],
-    ) -> BoxFuture<'a, ()>;
+    /// with what has been counted since.
+    fn store_minute<'a>(&'a self, minute: &'a TrafficMinute) -> BoxFuture<'a, ()>;
 }
 
 /// Counts requests, separately for each thread that serves them.
@@ -82,6 +94,12 @@ impl Traffic {
     /// What happened since the last call. A kind of request appears once.
     pub fn take(&self) -> Vec<TrafficRow> {
         stripe::merge(self.stripes.iter().map(|mut stripe| stripe.take()))
+    }
+
+    /// What the next [`Traffic::take`] will return, if nothing else happens. A kind of request may appear
+    /// several times.
+    pub fn pending(&self) -> Vec<PendingRow> {
+        self.stripes.iter().flat_map(|stripe| stripe.pending()).collect()
     }
 
     /// Whether requests that reach no table are counted. Others are counted if their table is metered.

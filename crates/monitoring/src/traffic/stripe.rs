@@ -6,11 +6,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use zenobe_api::Operation;
+use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::{Access, Resource};
 use zenobe_engine::throughput::facts::{KeyScope, PageFacts, Part, RequestFacts};
 
-use super::counts::{Ended, TrafficCounts};
+use super::counts::{Ended, RequestSums, TrafficCounts};
 use super::pattern::Pattern;
 use super::{OTHER, TrafficKey, TrafficRow};
 
@@ -57,11 +58,55 @@ struct Slot {
 const NO_TABLE: u64 = u64::MAX;
 const OTHER_TABLES: u64 = u64::MAX - 1;
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum Owner {
     Resource(Arc<Resource>),
     Nobody(Arc<Namespace>),
     Others(Arc<Namespace>),
+}
+
+impl Owner {
+    fn namespace(&self) -> &Arc<Namespace> {
+        match self {
+            Owner::Nobody(namespace) | Owner::Others(namespace) => namespace,
+            Owner::Resource(resource) => &resource.table.namespace,
+        }
+    }
+
+    fn table(&self) -> Option<&str> {
+        match self {
+            Owner::Nobody(_) => None,
+            Owner::Others(_) => Some(OTHER),
+            Owner::Resource(resource) => Some(&resource.table.name),
+        }
+    }
+
+    fn index(&self) -> Option<&str> {
+        match self {
+            Owner::Nobody(_) | Owner::Others(_) => None,
+            Owner::Resource(resource) => resource.index_name(),
+        }
+    }
+}
+
+/// What one thread has counted of a kind of request since the counts were taken.
+#[derive(Debug, Clone)]
+pub struct PendingRow {
+    owner: Owner,
+    pub operation: Operation,
+    pub sums: RequestSums,
+}
+
+impl PendingRow {
+    pub fn namespace(&self) -> &Arc<Namespace> {
+        self.owner.namespace()
+    }
+
+    /// `None` if no table was reached.
+    pub fn table(&self) -> Option<TableName> {
+        let name = self.owner.table()?.to_owned();
+        Some(TableName { namespace: Arc::clone(self.namespace()), name })
+    }
 }
 
 impl Slot {
@@ -191,6 +236,17 @@ impl Stripe {
         &mut self.rows[self.last].counts
     }
 
+    /// The counts so far. It copies only what it must, because a thread that serves requests may wait
+    /// for it.
+    pub fn pending(&self) -> Vec<PendingRow> {
+        let pending = |row: &Row| PendingRow {
+            owner: row.owner.clone(),
+            operation: row.operation,
+            sums: RequestSums::of(&row.counts),
+        };
+        self.rows.iter().map(pending).collect()
+    }
+
     /// Takes the counts and leaves an empty stripe, so memory that only one minute needed is freed.
     pub fn take(&mut self) -> Stripe {
         std::mem::take(self)
@@ -268,16 +324,13 @@ pub(super) fn merge(stripes: impl Iterator<Item = Stripe>) -> Vec<TrafficRow> {
     let mut merged: HashMap<TrafficKey, TrafficCounts> = HashMap::new();
     for row in stripes.flat_map(|stripe| stripe.rows) {
         let Row { owner, operation, pattern, counts, .. } = row;
-        let (namespace, table, index) = match owner {
-            Owner::Nobody(namespace) => (namespace, None, None),
-            Owner::Others(namespace) => (namespace, Some(OTHER.to_owned()), None),
-            Owner::Resource(resource) => {
-                let index = resource.index_name().map(str::to_owned);
-                let table = &resource.table;
-                (Arc::clone(&table.namespace), Some(table.name.clone()), index)
-            }
+        let key = TrafficKey {
+            namespace: Arc::clone(owner.namespace()),
+            table: owner.table().map(str::to_owned),
+            index: owner.index().map(str::to_owned),
+            operation,
+            pattern,
         };
-        let key = TrafficKey { namespace, table, index, operation, pattern };
         match merged.entry(key) {
             Entry::Occupied(mut known) => known.get_mut().merge(&counts),
             Entry::Vacant(place) => {

@@ -20,7 +20,7 @@ use crate::prometheus::MetricType::Gauge;
 /// At most this many tables and jobs have their own metrics.
 const SERIES_MAX: usize = 1_000;
 /// How long a scrape waits for the store.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Admin {
     pub(super) async fn answer_history(
@@ -98,22 +98,22 @@ pub(super) struct HistoryStatus {
 pub(super) async fn render_history(engine: &Engine, out: &mut Exposition) {
     if let Ok(Ok(sizes)) = timeout(PATIENCE, engine.history_sizes()).await {
         let mut metric = out.metric("zenobe_history_bytes", Gauge);
-        for size in sizes.iter().take(SERIES_MAX) {
-            metric.sample(&[("table", &size.table.name)], size.size_bytes);
+        for HistorySize { table, size_bytes, .. } in sizes.iter().take(SERIES_MAX) {
+            metric.sample(&labels(&table.name, &table.namespace), size_bytes);
         }
         let mut metric = out.metric("zenobe_history_versions", Gauge);
-        for size in sizes.iter().take(SERIES_MAX) {
-            metric.sample(&[("table", &size.table.name)], size.versions);
+        for HistorySize { table, versions, .. } in sizes.iter().take(SERIES_MAX) {
+            metric.sample(&labels(&table.name, &table.namespace), versions);
         }
     }
     if let Ok(Ok(sizes)) = timeout(PATIENCE, engine.backup_sizes()).await {
         let mut metric = out.metric("zenobe_backups", Gauge);
         for size in sizes.iter().take(SERIES_MAX) {
-            metric.sample(&[("table", &size.table)], size.backups);
+            metric.sample(&labels(&size.table, &size.namespace), size.backups);
         }
         let mut metric = out.metric("zenobe_backup_bytes", Gauge);
         for size in sizes.iter().take(SERIES_MAX) {
-            metric.sample(&[("table", &size.table)], size.size_bytes);
+            metric.sample(&labels(&size.table, &size.namespace), size.size_bytes);
         }
     }
     let mut metric = out.metric("zenobe_job_items", Gauge);
@@ -122,6 +122,11 @@ pub(super) async fn render_history(engine: &Engine, out: &mut Exposition) {
         let labels = [("kind", job.kind.as_str()), ("id", &job.id), ("table", table)];
         metric.sample(&labels, items_done(job));
     }
+}
+
+/// Tables of different accounts may have the same name.
+fn labels<'l>(table: &'l str, of: &'l Namespace) -> [(&'l str, &'l str); 3] {
+    [("table", table), ("account", &of.account), ("region", &of.region)]
 }
 
 /// How many items a job has done, if it counts them.
@@ -137,6 +142,7 @@ fn items_done(job: &JobRow) -> u64 {
 #[cfg(test)]
 mod tests {
     use futures_util::future::{BoxFuture, FutureExt, pending};
+    use zenobe_api::{Api, ApiOptions, Operation};
     use zenobe_engine::EngineOptions;
     use zenobe_store::layer::Layer;
     use zenobe_store::memory::MemoryStore;
@@ -166,5 +172,46 @@ mod tests {
         let text = out.into_text();
         assert!(text.contains("zenobe_job_items"), "{text}");
         assert!(!text.contains("zenobe_history_bytes"), "{text}");
+    }
+
+    /// Prometheus refuses a series that appears twice.
+    #[tokio::test]
+    async fn tables_of_different_accounts_have_series_of_their_own() {
+        let store = Arc::new(MemoryStore::new());
+        let engine = Engine::open(store, EngineOptions::default()).await.unwrap();
+        let api = Api::new(Arc::clone(&engine), ApiOptions::default());
+        let recovery = json!({"PointInTimeRecoveryEnabled": true});
+        let create = json!({
+            "TableName": "Same",
+            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+            "BillingMode": "PAY_PER_REQUEST",
+        });
+        let requests = [
+            (Operation::CreateTable, create),
+            (
+                Operation::UpdateContinuousBackups,
+                json!({"TableName": "Same", "PointInTimeRecoverySpecification": recovery}),
+            ),
+            (Operation::CreateBackup, json!({"TableName": "Same", "BackupName": "first"})),
+        ];
+        for account in ["1", "2"] {
+            let namespace = Arc::new(Namespace { account: account.into(), region: "r".into() });
+            for (operation, request) in &requests {
+                let body = request.to_string();
+                let answer = api.handle(*operation, &namespace, body.as_bytes()).await;
+                assert_eq!(answer.status, 200, "{operation:?}: {:?}", answer.body);
+            }
+        }
+        let mut out = Exposition::default();
+        render_history(&engine, &mut out).await;
+        let text = out.into_text();
+        for name in ["zenobe_history_bytes", "zenobe_history_versions", "zenobe_backups"] {
+            for account in ["1", "2"] {
+                let labels = format!("table=\"Same\",account=\"{account}\",region=\"r\"");
+                let series = format!("{name}{{{labels}}} ");
+                assert!(text.lines().any(|line| line.starts_with(&series)), "{series} in\n{text}");
+            }
+        }
     }
 }

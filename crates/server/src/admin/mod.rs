@@ -34,6 +34,7 @@ mod moving;
 mod partitions;
 mod shipping;
 mod status;
+mod table_metrics;
 mod test_control;
 mod throughput;
 mod top;
@@ -259,7 +260,7 @@ impl Admin {
         out.single("zenobe_leases_held", Gauge, self.engine.held_leases());
         render_cache("item", self.engine.item_cache_statistics(), out);
         render_cache("query", self.engine.query_cache_statistics(), out);
-        self.render_throughput(out);
+        self.render_tables(out).await;
         self.render_observability(out);
         if let Some(cloudwatch) = &self.cloudwatch {
             services::render_metrics(cloudwatch, out);

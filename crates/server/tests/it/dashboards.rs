@@ -36,7 +36,7 @@ fn server(directory: &TemporaryDirectory) -> ServerProcess {
     server
 }
 
-/// The metrics that the server exposes. Histograms have series of other names.
+/// The metrics that the server exposes. Histograms and summaries have series of other names.
 fn exposed(server: &ServerProcess) -> BTreeSet<String> {
     let text = server.client().send("GET", "/metrics", &[], b"").unwrap().text();
     let mut names = BTreeSet::new();
@@ -46,6 +46,7 @@ fn exposed(server: &ServerProcess) -> BTreeSet<String> {
             "histogram" => {
                 names.extend(["bucket", "sum", "count"].map(|part| format!("{name}_{part}")));
             }
+            "summary" => names.extend(["sum", "count"].map(|part| format!("{name}_{part}"))),
             _ => _ = names.insert(name.to_owned()),
         }
     }

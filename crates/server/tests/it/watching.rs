@@ -9,6 +9,7 @@ use zenobe_testing::{
 };
 
 use crate::commands::zenobe;
+use crate::triggers::admin;
 
 const TABLE: &str = "Orders";
 
@@ -341,4 +342,56 @@ fn top_prints_one_frame() {
     let refused = zenobe(&arguments).output().unwrap();
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success() && text.contains("is the server running?"), "{text}");
+}
+
+/// The counters of tables outlive the minute after which they are stored for CloudWatch.
+#[test]
+fn tables_have_the_metrics_of_cloudwatch() {
+    let server = ServerProcess::in_memory(&["--driven-clock"]);
+    let minute = json!({"advance_ms": 60_000});
+    let next_minute = || assert_eq!(admin(&server, "POST", "/_zenobe/clock", &minute).0, 200);
+    let mut client = server.client();
+    create_table(&mut client);
+    put(&mut client, "alice", "1");
+    put(&mut client, "bob", "10");
+    client.expect("Query", &query_index());
+    let new = json!({
+        "TableName": TABLE,
+        "Item": {"owner": {"S": "bob"}, "id": {"S": "10"}},
+        "ConditionExpression": "attribute_not_exists(id)",
+    });
+    assert_eq!(client.call("PutItem", &new).unwrap().status, 400);
+    assert_eq!(
+        client.call("GetItem", &json!({"TableName": TABLE, "Key": {}})).unwrap().status,
+        400
+    );
+    let check = |puts: u64| {
+        let text = server.client().send("GET", "/metrics", &[], b"").unwrap().text();
+        let labels = |further: &str| {
+            format!("{{table=\"Orders\",{further}account=\"000000000000\",region=\"us-east-1\"}}")
+        };
+        let of = |operation: &str| labels(&format!("operation=\"{operation}\","));
+        for expected in [
+            format!("zenobe_table_requests_total{} {}", of("PutItem"), puts + 1),
+            format!(
+                "zenobe_table_successful_request_latency_seconds_count{} {puts}",
+                of("PutItem")
+            ),
+            format!("zenobe_table_returned_items_total{} 1", of("Query")),
+            format!("zenobe_table_system_errors_total{} 0", of("Query")),
+            format!("zenobe_table_throttled_requests_total{} 0", of("Query")),
+            format!("zenobe_table_conditional_check_failed_requests_total{} 1", labels("")),
+            format!("zenobe_table_expired_items_total{} 0", labels("")),
+            "zenobe_account_user_errors_total{account=\"000000000000\",region=\"us-east-1\"} 1"
+                .into(),
+            "zenobe_account_tables{account=\"000000000000\",region=\"us-east-1\"} 1".into(),
+        ] {
+            assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");
+        }
+    };
+    check(2);
+    next_minute();
+    check(2);
+    put(&mut client, "carol", "1");
+    check(3);
 }

@@ -162,7 +162,7 @@ async fn quotas_in_use_and_streams_have_metrics() {
 
     let mut points = MinutePoints::default();
     points.add_gauges(&engine).await.unwrap();
-    points.add_returned_records(&engine);
+    points.add_returned_records(&engine.take_returned_records());
     let (_, points) = points.into_points(60_000).next().unwrap();
     let find = |metric: &Metric| {
         let point = points.iter().find(|point| point.metric == *metric);

@@ -24,7 +24,7 @@ use super::record::{
     keys_after, run_key, run_keys, runs_namespace, table_of,
 };
 use crate::minute::MINUTE_MS;
-use crate::traffic::{OTHER, TrafficRow, TrafficSink};
+use crate::traffic::{OTHER, TrafficMinute, TrafficRow, TrafficSink};
 
 const OWNER: RowOwner = RowOwner::Cost;
 const HOUR_MINUTES: u64 = MINUTES_PER_HOUR as u64;
@@ -77,15 +77,11 @@ struct OpenHour {
 }
 
 impl TrafficSink for CostRecorder {
-    fn store_minute<'a>(
-        &'a self,
-        minute_start_ms: u64,
-        rows: &'a [TrafficRow],
-    ) -> BoxFuture<'a, ()> {
+    fn store_minute<'a>(&'a self, minute: &'a TrafficMinute) -> BoxFuture<'a, ()> {
         async move {
-            let minute = minute_start_ms / MINUTE_MS;
+            let TrafficMinute { start_ms, rows, .. } = minute;
             let mut state = self.state.lock().await;
-            if let Err(error) = self.store(&mut state, minute, rows).await {
+            if let Err(error) = self.store(&mut state, start_ms / MINUTE_MS, rows).await {
                 tracing::warn!(%error, "the traffic of a minute could not be stored; retrying with the next minute");
             }
         }

@@ -56,7 +56,7 @@ impl World {
 
     async fn minute(&self, recorder: &CostRecorder, minute: u64, rows: &[TrafficRow]) {
         self.clock.set_ms((minute + 1) * MINUTE_MS);
-        recorder.store_minute(minute * MINUTE_MS, rows).await;
+        recorder.store_minute(&minute_of(minute, rows)).await;
     }
 
     async fn written(&self, table: &str, hours: std::ops::Range<u64>) -> Vec<(u64, u64)> {
@@ -64,6 +64,11 @@ impl World {
         let uses = traffic.uses.get(&None).cloned().unwrap_or_default();
         uses.write.iter().map(|MinuteUse { minute, halves }| (*minute, *halves)).collect()
     }
+}
+
+fn minute_of(minute: u64, rows: &[TrafficRow]) -> TrafficMinute {
+    let start_ms = minute * MINUTE_MS;
+    TrafficMinute { start_ms, rows: rows.to_vec(), ..TrafficMinute::default() }
 }
 
 /// A clock that nobody moves on purpose, so that its jumps are not trusted.
@@ -152,7 +157,7 @@ async fn a_clock_that_has_jumped_deletes_nothing_and_was_not_observed() {
     assert_eq!(observed().await.unwrap(), vec![START..START + 1; 1]);
     // The last minute of the jump is stored when the clock is right again.
     world.clock.set_ms((START + 2) * MINUTE_MS);
-    recorder.store_minute((jumped + 1) * MINUTE_MS, &put).await;
+    recorder.store_minute(&minute_of(jumped + 1, &put)).await;
     assert_eq!(world.written("Orders", HOUR..HOUR + 1).await, [(START, 2)]);
     assert_eq!(observed().await.unwrap(), vec![START..START + 2; 1]);
     // This time it is real.
