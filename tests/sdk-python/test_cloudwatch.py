@@ -71,6 +71,38 @@ def client_of(driven, protocol=None):
     return cloudwatch(driven.server.endpoint, protocol)
 
 
+def test_statements_have_metrics_by_verb_and_operation_type(at_minute):
+    dynamodb, clock = at_minute.dynamodb, at_minute.clock
+    table = create_table(dynamodb, keys="pk:S")
+    execute = lambda statement: {"Statement": statement.format(f'"{table}"')}
+    statements = [
+        "INSERT INTO {} VALUE {{'pk': 'a'}}",
+        "UPDATE {} SET n=1 WHERE pk='a'",
+        "SELECT * FROM {} WHERE pk='a'",
+        "SELECT * FROM {}",
+        "DELETE FROM {} WHERE pk='a'",
+    ]
+    for statement in statements:
+        dynamodb.execute_statement(**execute(statement))
+    dynamodb.batch_execute_statement(Statements=[execute("SELECT * FROM {} WHERE pk='a'")])
+    dynamodb.execute_transaction(TransactStatements=[execute("INSERT INTO {} VALUE {{'pk': 'b'}}")])
+    clock.advance(seconds=60)
+    client = client_of(at_minute)
+
+    def requests(operation, **more):
+        points = statistics(
+            client, clock, "SuccessfulRequestLatency", "SampleCount", TableName=table, Operation=operation, **more
+        )
+        return sum(count for [count] in points)
+
+    assert requests("ExecuteStatement") == 5
+    verbs = ["PartiQLInsert", "PartiQLUpdate", "PartiQLSelect", "PartiQLDelete"]
+    assert [requests("ExecuteStatement", Verb=verb) for verb in verbs] == [1, 1, 2, 1]
+    for operation, read, written in [("BatchExecuteStatement", 1, 0), ("ExecuteTransaction", 0, 1)]:
+        assert requests(operation, OperationType="Read") == read
+        assert requests(operation, OperationType="Write") == written
+
+
 def test_what_requests_did_becomes_metrics(at_minute):
     dynamodb, clock = at_minute.dynamodb, at_minute.clock
     table = create_table(

@@ -19,7 +19,7 @@ use zenobe_engine::gauges::ReturnedRecords;
 use zenobe_engine::schema::{IndexId, Namespace, TableId};
 use zenobe_engine::throughput::report::Consumption;
 
-use crate::traffic::{OTHER, PendingRow, RequestSums, Traffic, TrafficMinute};
+use crate::traffic::{InjectedErrors, OTHER, PendingRow, RequestSums, Traffic, TrafficMinute};
 
 /// How many tables have counters of their own.
 pub const TABLES_MAX: usize = 200;
@@ -72,6 +72,7 @@ impl Totals {
         let minute = TrafficMinute {
             start_ms,
             rows: traffic.take(),
+            injected_errors: traffic.take_injected_errors(),
             expired_items: engine.take_expired_items(),
             returned_records: engine.take_returned_records(),
         };
@@ -86,8 +87,10 @@ impl Totals {
         let mut state = self.0.lock();
         state.add_consumption(&engine.consumption());
         let requests = traffic.map(Traffic::pending).unwrap_or_default();
+        let injected_errors = traffic.map(Traffic::pending_injected_errors).unwrap_or_default();
         let pending = Pending {
             requests: &requests,
+            injected_errors: &injected_errors,
             expired_items: &engine.expired_items_by_table(),
             returned_records: &engine.returned_records(),
         };
@@ -106,6 +109,7 @@ impl Totals {
 /// What has not been taken yet.
 struct Pending<'p> {
     requests: &'p [PendingRow],
+    injected_errors: &'p [InjectedErrors],
     expired_items: &'p [(TableName, u64)],
     returned_records: &'p [(StreamName, ReturnedRecords)],
 }
@@ -115,7 +119,8 @@ impl Pending<'_> {
         let expired = self.expired_items.iter().map(|(table, _)| table.clone());
         let returned = self.returned_records.iter().map(|(stream, _)| stream.table.clone());
         let requested = self.requests.iter().filter_map(PendingRow::table);
-        for table in requested.chain(expired).chain(returned) {
+        let injected = self.injected_errors.iter().map(|errors| errors.table.clone());
+        for table in requested.chain(expired).chain(returned).chain(injected) {
             sums.table(&table);
         }
         for row in self.requests {
@@ -127,6 +132,7 @@ impl Pending<'_> {
         for row in self.requests {
             sums.add_requests(row.namespace(), row.table().as_ref(), row.operation, &row.sums);
         }
+        sums.add_injected(self.injected_errors);
         sums.add_expired(self.expired_items);
         sums.add_returned(self.returned_records);
     }
@@ -178,6 +184,7 @@ impl Sums {
             let sums = RequestSums::of(&row.counts);
             self.add_requests(&row.key.namespace, table.as_ref(), row.key.operation, &sums);
         }
+        self.add_injected(&minute.injected_errors);
         self.add_expired(&minute.expired_items);
         self.add_returned(&minute.returned_records);
     }
@@ -192,6 +199,19 @@ impl Sums {
         self.add_user_errors(namespace, sums.user_errors);
         if let Some(table) = table {
             self.table(table).requests.entry(operation).or_default().add(sums);
+        }
+    }
+
+    fn add_injected(&mut self, injected: &[InjectedErrors]) {
+        for InjectedErrors { table, operation, count } in injected {
+            let sums = self.table(table).requests.entry(*operation).or_default();
+            let (requests, errors) = (*count, *count);
+            sums.add(&RequestSums {
+                requests,
+                system_errors: errors,
+                injected_errors: errors,
+                ..RequestSums::default()
+            });
         }
     }
 

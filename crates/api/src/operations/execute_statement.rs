@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use zenobe_engine::command::{TableName, WriteOutcome};
 use zenobe_engine::schema::TableDefinition;
+use zenobe_engine::throughput::facts::{Verb, note_verb};
 use zenobe_expression::Update;
 use zenobe_expression::limits::STATEMENT_LENGTH_MAX;
 use zenobe_expression::partiql::{Image, Returning};
@@ -37,9 +38,13 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let next_token = input.next_token.as_deref();
     let statement = ExecutedStatement { text, prepared, next_token };
     let mut bound = statement.prepared.bind()?;
-    if matches!(bound, BoundStatement::Exists(_)) {
-        return Err(messages::exists_outside_transaction());
-    }
+    note_verb(match bound {
+        BoundStatement::Exists(_) => return Err(messages::exists_outside_transaction()),
+        BoundStatement::Select(_) => Verb::Select,
+        BoundStatement::Insert { .. } => Verb::Insert,
+        BoundStatement::Update { .. } => Verb::Update,
+        BoundStatement::Delete { .. } => Verb::Delete,
+    });
     context.check_statement(matches!(bound, BoundStatement::Select(_)))?;
     let name = bound.table(context)?;
     let mut table = bound.find(context, &name).await?;

@@ -33,6 +33,18 @@ pub struct RequestFacts {
     pub pages: Vec<PageFacts>,
     /// How many pages there were beyond those kept.
     pub pages_omitted: u64,
+    /// What the statement does, if the request is a single one.
+    pub verb: Option<Verb>,
+}
+
+/// What a PartiQL statement does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Verb {
+    Select = 1,
+    Insert = 2,
+    Update = 3,
+    Delete = 4,
 }
 
 /// What a request did to one table or index, with one key.
@@ -200,6 +212,15 @@ pub(super) fn note(part: impl FnOnce() -> Part, reasons: &[ThrottleReason]) {
             if facts.throttled.len() < REASONS_MAX && !facts.throttled.contains(reason) {
                 facts.throttled.push(reason.clone());
             }
+        }
+    });
+}
+
+/// Says what the request's statement does, if facts are gathered.
+pub fn note_verb(verb: Verb) {
+    CURRENT.with_borrow_mut(|facts| {
+        if let Some(facts) = facts {
+            facts.verb = Some(verb);
         }
     });
 }

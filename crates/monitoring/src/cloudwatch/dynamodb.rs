@@ -12,6 +12,7 @@ use zenobe_engine::error::Result;
 use zenobe_engine::gauges::ReturnedRecords;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::{Access, ThrottleCause};
+use zenobe_engine::throughput::facts::Verb;
 use zenobe_engine::throughput::report::units;
 
 use super::distribution::Distribution;
@@ -19,7 +20,9 @@ use super::metric::{Metric, Unit};
 use super::statistics::StatisticSet;
 use super::storage::Point;
 use crate::gauges::{AccountGauges, Gauges, ThroughputGauge};
-use crate::traffic::{Latency, TrafficCounts, TrafficRow, bucket_limit_us};
+use crate::traffic::{
+    InjectedErrors, Latency, TrafficCounts, TrafficKey, TrafficRow, bucket_limit_us,
+};
 
 /// The points of one minute, by namespace. Points of one metric are added up.
 #[derive(Default)]
@@ -94,16 +97,43 @@ impl MinutePoints {
             let failures = counts.conditional_check_failures;
             self.count(namespace, "ConditionalCheckFailedRequests", &[table], failures);
             self.count(namespace, "TransactionConflict", &[table], counts.transaction_conflicts);
-            let both = &[table, operation];
-            self.count(namespace, "ThrottledRequests", both, counts.throttled_requests);
-            self.count(namespace, "SystemErrors", both, counts.system_errors);
-            if let Some(latency) = latency(&counts.latency) {
-                let name = "SuccessfulRequestLatency";
-                self.add(namespace, name, both, Unit::MILLISECONDS, latency);
+            self.add_requests(namespace, &[table, operation], &counts);
+            let mut of_statements: BTreeMap<(&str, &str), TrafficCounts> = BTreeMap::new();
+            for row in rows {
+                if let Some(dimension) = dimension_of_statements(&row.key) {
+                    of_statements.entry(dimension).or_default().merge(&row.counts);
+                }
             }
-            if counts.returned_items > 0 {
-                let returned = average(counts.returned_items as f64, counts.succeeded);
-                self.add(namespace, "ReturnedItemCount", both, Unit::COUNT, returned);
+            for (dimension, counts) in &of_statements {
+                self.add_requests(namespace, &[table, operation, *dimension], counts);
+            }
+        }
+    }
+
+    fn add_requests(
+        &mut self,
+        namespace: &Arc<Namespace>,
+        dimensions: &[(&str, &str)],
+        counts: &TrafficCounts,
+    ) {
+        self.count(namespace, "ThrottledRequests", dimensions, counts.throttled_requests);
+        self.count(namespace, "SystemErrors", dimensions, counts.system_errors);
+        if let Some(latency) = latency(&counts.latency) {
+            let name = "SuccessfulRequestLatency";
+            self.add(namespace, name, dimensions, Unit::MILLISECONDS, latency);
+        }
+        if counts.returned_items > 0 {
+            let returned = average(counts.returned_items as f64, counts.succeeded);
+            self.add(namespace, "ReturnedItemCount", dimensions, Unit::COUNT, returned);
+        }
+    }
+
+    /// Adds the errors that tests wanted. On AWS, too, they are system errors.
+    pub fn add_injected_errors(&mut self, injected: &[InjectedErrors]) {
+        for InjectedErrors { table, operation, count } in injected {
+            let dimensions = [("TableName", table.name.as_str()), ("Operation", operation.name())];
+            for name in ["SystemErrors", "FaultInjectionServiceInducedErrors"] {
+                self.count(&table.namespace, name, &dimensions, *count);
             }
         }
     }
@@ -185,6 +215,11 @@ impl MinutePoints {
             let statistics = StatisticSet::uniform(percent, 1.0);
             let name = "OnlineIndexPercentageProgress";
             self.add(namespace, name, &dimensions, Unit::PERCENT, statistics);
+            // Filling an index is free and never throttled, so AWS records zeros.
+            for name in ["OnlineIndexConsumedWriteCapacity", "OnlineIndexThrottleEvents"] {
+                let statistics = StatisticSet::uniform(0.0, 1.0);
+                self.add(namespace, name, &dimensions, Unit::COUNT, statistics);
+            }
         }
         Ok(())
     }
@@ -246,6 +281,25 @@ impl MinutePoints {
             let statistics = StatisticSet::uniform(count as f64, 1.0);
             self.add_metric(namespace, Metric::usage(resource), Unit::COUNT, statistics);
         }
+    }
+}
+
+/// What AWS tells apart of an operation that executes PartiQL statements.
+fn dimension_of_statements(key: &TrafficKey) -> Option<(&'static str, &'static str)> {
+    match key.operation {
+        Operation::ExecuteStatement => Some(match key.verb? {
+            Verb::Select => ("Verb", "PartiQLSelect"),
+            Verb::Insert => ("Verb", "PartiQLInsert"),
+            Verb::Update => ("Verb", "PartiQLUpdate"),
+            Verb::Delete => ("Verb", "PartiQLDelete"),
+        }),
+        Operation::ExecuteTransaction | Operation::BatchExecuteStatement => {
+            Some(match key.pattern.access()? {
+                Access::Read => ("OperationType", "Read"),
+                Access::Write => ("OperationType", "Write"),
+            })
+        }
+        _ => None,
     }
 }
 

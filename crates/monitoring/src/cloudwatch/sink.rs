@@ -38,6 +38,7 @@ impl TrafficSink for CloudWatch {
         async move {
             let mut points = MinutePoints::default();
             points.add_traffic(&minute.rows);
+            points.add_injected_errors(&minute.injected_errors);
             points.add_expired(&minute.expired_items);
             points.add_returned_records(&minute.returned_records);
             self.store(points, minute.start_ms).await;

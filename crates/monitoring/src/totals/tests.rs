@@ -84,6 +84,22 @@ async fn what_is_pending_is_counted_and_stays_when_it_is_taken() {
     assert_eq!(puts(&sums, &yours).unwrap().requests, 2);
 }
 
+#[tokio::test]
+async fn injected_errors_are_requests_that_failed() {
+    let (engine, traffic, totals) = (engine().await, Traffic::default(), Totals::default());
+    let table = name("1", "T");
+    for _ in 0..2 {
+        traffic.note_injected_error(table.clone(), Operation::PutItem);
+    }
+    let pending = totals.read(&engine, Some(&traffic));
+    let expected =
+        RequestSums { requests: 2, system_errors: 2, injected_errors: 2, ..RequestSums::default() };
+    assert_eq!(puts(&pending, &table), Some(expected));
+    let minute = totals.take(&engine, &traffic, 0);
+    assert_eq!(minute.injected_errors[0].count, 2);
+    assert_eq!(totals.read(&engine, Some(&traffic)), pending);
+}
+
 /// Readers never see less than before, while requests are counted and minutes are taken.
 #[tokio::test]
 async fn counters_never_go_down() {

@@ -44,6 +44,8 @@ pub struct RequestSums {
     pub latency_us: u64,
     pub user_errors: u64,
     pub system_errors: u64,
+    /// Those of the system errors that a test wanted.
+    pub injected_errors: u64,
     pub throttled_requests: u64,
     pub conditional_check_failures: u64,
     pub transaction_conflicts: u64,
@@ -58,6 +60,7 @@ impl RequestSums {
             latency_us: counts.latency.sum_us,
             user_errors: counts.user_errors,
             system_errors: counts.system_errors,
+            injected_errors: 0,
             throttled_requests: counts.throttled_requests,
             conditional_check_failures: counts.conditional_check_failures,
             transaction_conflicts: counts.transaction_conflicts,
@@ -71,6 +74,7 @@ impl RequestSums {
         self.latency_us = self.latency_us.saturating_add(other.latency_us);
         self.user_errors += other.user_errors;
         self.system_errors += other.system_errors;
+        self.injected_errors += other.injected_errors;
         self.throttled_requests += other.throttled_requests;
         self.conditional_check_failures += other.conditional_check_failures;
         self.transaction_conflicts += other.transaction_conflicts;

@@ -12,15 +12,18 @@ mod counts;
 mod pattern;
 mod stripe;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use zenobe_api::Operation;
 use zenobe_api::observer::{ObservedRequest, RequestObserver};
 use zenobe_engine::command::{StreamName, TableName};
 use zenobe_engine::gauges::ReturnedRecords;
 use zenobe_engine::schema::Namespace;
+use zenobe_engine::throughput::facts::Verb;
 
 use self::counts::Ended;
 use self::stripe::Stripe;
@@ -45,10 +48,12 @@ pub struct TrafficKey {
     pub index: Option<String>,
     pub operation: Operation,
     pub pattern: Pattern,
+    /// What the statement does, if the operation is ExecuteStatement.
+    pub verb: Option<Verb>,
 }
 
 impl TrafficKey {
-    /// Whether only the patterns may differ.
+    /// Whether only the patterns and verbs may differ.
     pub fn is_like(&self, other: &TrafficKey) -> bool {
         (&self.namespace, self.operation) == (&other.namespace, other.operation)
             && (&self.table, &self.index) == (&other.table, &other.index)
@@ -69,9 +74,21 @@ pub struct TrafficMinute {
     pub rows: Vec<TrafficRow>,
     /// Items that were deleted because they had expired.
     pub expired_items: Vec<(TableName, u64)>,
+    pub injected_errors: Vec<InjectedErrors>,
     /// What streams returned to requests.
     pub returned_records: Vec<(StreamName, ReturnedRecords)>,
 }
+
+/// Requests that failed with a 5xx status because a test wants it. They reached no table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InjectedErrors {
+    pub table: TableName,
+    pub operation: Operation,
+    pub count: u64,
+}
+
+/// How many tables and operations have injected errors in a minute; those of others are not counted.
+const INJECTED_ERRORS_MAX: usize = 1_000;
 
 /// Stores traffic.
 pub trait TrafficSink: Send + Sync {
@@ -88,6 +105,7 @@ pub struct Traffic {
     is_metering: AtomicBool,
     /// Requests that were not counted, because there were too many kinds of them.
     uncounted: AtomicU64,
+    injected_errors: Mutex<BTreeMap<(TableName, Operation), u64>>,
 }
 
 impl Traffic {
@@ -100,6 +118,32 @@ impl Traffic {
     /// several times.
     pub fn pending(&self) -> Vec<PendingRow> {
         self.stripes.iter().flat_map(|stripe| stripe.pending()).collect()
+    }
+
+    /// Counts a request for a table that failed with a 5xx status because a test wants it.
+    pub fn note_injected_error(&self, table: TableName, operation: Operation) {
+        let mut errors = self.injected_errors.lock();
+        let has_room = errors.len() < INJECTED_ERRORS_MAX;
+        match errors.get_mut(&(table.clone(), operation)) {
+            Some(known) => *known += 1,
+            None if has_room => _ = errors.insert((table, operation), 1),
+            None => _ = self.uncounted.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// The injected errors since they were taken.
+    pub fn pending_injected_errors(&self) -> Vec<InjectedErrors> {
+        let errors = self.injected_errors.lock();
+        let pending = |((table, operation), count): (&(TableName, Operation), &u64)| {
+            InjectedErrors { table: table.clone(), operation: *operation, count: *count }
+        };
+        errors.iter().map(pending).collect()
+    }
+
+    pub fn take_injected_errors(&self) -> Vec<InjectedErrors> {
+        let errors = std::mem::take(&mut *self.injected_errors.lock());
+        let taken = |((table, operation), count)| InjectedErrors { table, operation, count };
+        errors.into_iter().map(taken).collect()
     }
 
     /// Whether requests that reach no table are counted. Others are counted if their table is metered.

@@ -99,6 +99,15 @@ impl Pattern {
         }
     }
 
+    /// Whether it reads or writes; `None` if that is not known.
+    pub fn access(self) -> Option<Access> {
+        match self {
+            Pattern::Key | Pattern::Query(_) | Pattern::Scan { .. } => Some(Access::Read),
+            Pattern::Write | Pattern::IndexWrite => Some(Access::Write),
+            Pattern::Other => None,
+        }
+    }
+
     /// A small number that is unique to the pattern.
     pub(super) fn code(self) -> u16 {
         match self {

@@ -9,7 +9,7 @@ use zenobe_api::Operation;
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::{Access, Resource};
-use zenobe_engine::throughput::facts::{KeyScope, PageFacts, Part, RequestFacts};
+use zenobe_engine::throughput::facts::{KeyScope, PageFacts, Part, RequestFacts, Verb};
 
 use super::counts::{Ended, RequestSums, TrafficCounts};
 use super::pattern::Pattern;
@@ -40,9 +40,16 @@ struct Namespaces(Vec<Arc<Namespace>>);
 struct Row {
     slot: Slot,
     owner: Owner,
+    kind: Kind,
+    counts: TrafficCounts,
+}
+
+/// What a request does, besides where.
+#[derive(Clone, Copy)]
+struct Kind {
     operation: Operation,
     pattern: Pattern,
-    counts: TrafficCounts,
+    verb: Option<Verb>,
 }
 
 /// What identifies a row, in two words.
@@ -50,7 +57,7 @@ struct Row {
 struct Slot {
     /// The id of a table, or [`NO_TABLE`] or [`OTHER_TABLES`].
     table: u64,
-    /// The id of an index, or the number of a namespace; the operation; the pattern.
+    /// The id of an index, or the number of a namespace; the operation; the verb; the pattern.
     rest: u64,
 }
 
@@ -110,15 +117,17 @@ impl PendingRow {
 }
 
 impl Slot {
-    fn new(table: u64, number: u32, operation: Operation, pattern: Pattern) -> Slot {
-        let kind = u64::from(operation as u8) << 16 | u64::from(pattern.code());
-        Slot { table, rest: u64::from(number) << 32 | kind }
+    fn new(table: u64, number: u32, kind: Kind) -> Slot {
+        let Kind { operation, pattern, verb } = kind;
+        let verb = verb.map_or(0, |verb| verb as u8);
+        let kind = u64::from(operation as u8) << 16 | u64::from(verb) << 8;
+        Slot { table, rest: u64::from(number) << 32 | kind | u64::from(pattern.code()) }
     }
 
-    fn of(resource: &Resource, operation: Operation, pattern: Pattern) -> Slot {
+    fn of(resource: &Resource, kind: Kind) -> Slot {
         // Ids of indexes are counted from small numbers.
         let index = resource.index.as_ref().map_or(u32::MAX, |(_, id)| id.0);
-        Slot::new(resource.table_id.0, index, operation, pattern)
+        Slot::new(resource.table_id.0, index, kind)
     }
 }
 
@@ -148,8 +157,8 @@ impl Stripe {
         let mut is_complete = true;
         for (number, part) in facts.parts.iter().enumerate() {
             let page = page_of(part, &mut pages);
-            let pattern = Pattern::of(part, page);
-            let Some(counts) = self.counts(&part.resource, operation, pattern) else {
+            let kind = Kind { operation, pattern: Pattern::of(part, page), verb: facts.verb };
+            let Some(counts) = self.counts(&part.resource, kind) else {
                 is_complete = false;
                 continue;
             };
@@ -174,7 +183,8 @@ impl Stripe {
                 (Access::Write, None) => Pattern::Write,
                 (Access::Write, Some(_)) => Pattern::IndexWrite,
             };
-            match self.counts(&omitted.resource, operation, pattern) {
+            let kind = Kind { operation, pattern, verb: facts.verb };
+            match self.counts(&omitted.resource, kind) {
                 Some(counts) => counts.add_halves(omitted.access, omitted.halves),
                 None => is_complete = false,
             }
@@ -190,45 +200,34 @@ impl Stripe {
         ended: &Ended,
     ) -> bool {
         let Some(number) = self.nobodies.number(namespace) else { return false };
-        let slot = Slot::new(NO_TABLE, number, operation, Pattern::Other);
+        let kind = Kind { operation, pattern: Pattern::Other, verb: None };
         let owner = || Owner::Nobody(Arc::clone(namespace));
-        self.row(slot, operation, Pattern::Other, owner).add_request(ended);
+        self.row(Slot::new(NO_TABLE, number, kind), kind, owner).add_request(ended);
         true
     }
 
     /// The counts of a kind of request; those of other tables if there are too many kinds.
-    fn counts(
-        &mut self,
-        resource: &Arc<Resource>,
-        operation: Operation,
-        pattern: Pattern,
-    ) -> Option<&mut TrafficCounts> {
-        let slot = Slot::of(resource, operation, pattern);
+    fn counts(&mut self, resource: &Arc<Resource>, kind: Kind) -> Option<&mut TrafficCounts> {
+        let slot = Slot::of(resource, kind);
         let is_last = self.rows.get(self.last).is_some_and(|row| row.slot == slot);
         if is_last || self.rows.len() < ROWS_MAX || self.places.contains_key(&slot) {
             let owner = || Owner::Resource(Arc::clone(resource));
-            return Some(self.row(slot, operation, pattern, owner));
+            return Some(self.row(slot, kind, owner));
         }
         let namespace = &resource.table.namespace;
         let number = self.others.number(namespace)?;
-        let slot = Slot::new(OTHER_TABLES, number, operation, Pattern::Other);
+        let kind = Kind { pattern: Pattern::Other, verb: None, ..kind };
         let owner = || Owner::Others(Arc::clone(namespace));
-        Some(self.row(slot, operation, Pattern::Other, owner))
+        Some(self.row(Slot::new(OTHER_TABLES, number, kind), kind, owner))
     }
 
-    fn row(
-        &mut self,
-        slot: Slot,
-        operation: Operation,
-        pattern: Pattern,
-        owner: impl FnOnce() -> Owner,
-    ) -> &mut TrafficCounts {
+    fn row(&mut self, slot: Slot, kind: Kind, owner: impl FnOnce() -> Owner) -> &mut TrafficCounts {
         if self.rows.get(self.last).is_none_or(|row| row.slot != slot) {
             self.last = match self.places.entry(slot) {
                 Entry::Occupied(place) => *place.get(),
                 Entry::Vacant(place) => {
                     let counts = TrafficCounts::default();
-                    self.rows.push(Row { slot, owner: owner(), operation, pattern, counts });
+                    self.rows.push(Row { slot, owner: owner(), kind, counts });
                     *place.insert(self.rows.len() - 1)
                 }
             };
@@ -241,7 +240,7 @@ impl Stripe {
     pub fn pending(&self) -> Vec<PendingRow> {
         let pending = |row: &Row| PendingRow {
             owner: row.owner.clone(),
-            operation: row.operation,
+            operation: row.kind.operation,
             sums: RequestSums::of(&row.counts),
         };
         self.rows.iter().map(pending).collect()
@@ -323,13 +322,14 @@ fn add_events(counts: &mut TrafficCounts, part: &Part, facts: &RequestFacts) {
 pub(super) fn merge(stripes: impl Iterator<Item = Stripe>) -> Vec<TrafficRow> {
     let mut merged: HashMap<TrafficKey, TrafficCounts> = HashMap::new();
     for row in stripes.flat_map(|stripe| stripe.rows) {
-        let Row { owner, operation, pattern, counts, .. } = row;
+        let Row { owner, kind: Kind { operation, pattern, verb }, counts, .. } = row;
         let key = TrafficKey {
             namespace: Arc::clone(owner.namespace()),
             table: owner.table().map(str::to_owned),
             index: owner.index().map(str::to_owned),
             operation,
             pattern,
+            verb,
         };
         match merged.entry(key) {
             Entry::Occupied(mut known) => known.get_mut().merge(&counts),

@@ -114,10 +114,11 @@ fn render_requests(tables: &[(Labels<'_>, &TableSums)], out: &mut Exposition) {
         }
     }
     type Count = fn(&RequestSums) -> u64;
-    let metrics: [(&str, Count); 4] = [
+    let metrics: [(&str, Count); 5] = [
         ("zenobe_table_requests_total", |sums| sums.requests),
         ("zenobe_table_throttled_requests_total", |sums| sums.throttled_requests),
         ("zenobe_table_system_errors_total", |sums| sums.system_errors),
+        ("zenobe_table_fault_injection_service_induced_errors_total", |sums| sums.injected_errors),
         ("zenobe_table_returned_items_total", |sums| sums.returned_items),
     ];
     for (name, count) in metrics {
@@ -284,7 +285,7 @@ mod tests {
             format!("zenobe_table_expired_items_total{{{}}} 7", of("1")),
             format!("zenobe_table_expired_items_total{{{}}} 8", of("2")),
             format!("zenobe_table_returned_records_total{{table=\"other\",{other}}} 9"),
-            format!("zenobe_account_user_errors_total{{account=\"2\",region=\"r\"}} 8"),
+            "zenobe_account_user_errors_total{account=\"2\",region=\"r\"} 8".to_owned(),
             format!("zenobe_account_user_errors_total{{{other}}} 10"),
             format!(
                 "zenobe_consumed_read_capacity_units_total{{{index},account=\"1\",region=\"r\"}} 0.5"

@@ -94,7 +94,25 @@ impl TestControl {
             RuleKind::Throttle => self.throttled(call).await,
             _ => InjectedFault::InternalServerError,
         };
-        Ok(fault.into_response(call.operation))
+        let response = fault.into_response(call.operation);
+        if response.status >= 500 {
+            self.count_error(call);
+        }
+        Ok(response)
+    }
+
+    /// Lets the metrics of tables show an error. The request never told them what it is about.
+    fn count_error(&self, call: &Call<'_>) {
+        let instance = self.instance();
+        let Some(traffic) = &instance.observability.traffic else { return };
+        let engine = instance.database.engine();
+        let known = engine.known_tables();
+        for name in &call.targets.tables {
+            let table = TableName { namespace: Arc::clone(call.namespace), name: name.clone() };
+            if engine.is_metering() && known.contains_key(&table) {
+                traffic.note_injected_error(table, call.operation);
+            }
+        }
     }
 
     /// Requests for items are throttled by the table's capacity, others by their number.

@@ -395,3 +395,26 @@ fn tables_have_the_metrics_of_cloudwatch() {
     put(&mut client, "carol", "1");
     check(3);
 }
+
+#[test]
+fn errors_that_a_test_wants_are_system_errors_of_their_table() {
+    let fault = "kind=error table=Orders operation=PutItem times=1";
+    let server = ServerProcess::in_memory(&["--test-control", "--fault", fault]);
+    let mut client = server.client();
+    create_table(&mut client);
+    let item = json!({"owner": {"S": "a"}, "id": {"S": "1"}});
+    let failed = client.call("PutItem", &json!({"TableName": TABLE, "Item": item})).unwrap();
+    assert_eq!(failed.status, 500);
+    put(&mut client, "a", "1");
+    let text = client.send("GET", "/metrics", &[], b"").unwrap().text();
+    let labels =
+        "{table=\"Orders\",operation=\"PutItem\",account=\"000000000000\",region=\"us-east-1\"}";
+    for (name, count) in [
+        ("zenobe_table_fault_injection_service_induced_errors_total", 1),
+        ("zenobe_table_system_errors_total", 1),
+        ("zenobe_table_requests_total", 2),
+    ] {
+        let expected = format!("{name}{labels} {count}");
+        assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");
+    }
+}

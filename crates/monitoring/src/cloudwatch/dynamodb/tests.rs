@@ -18,7 +18,7 @@ fn row(
     let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
     let (table, index) = (table.map(str::to_owned), index.map(str::to_owned));
     TrafficRow {
-        key: TrafficKey { namespace, table, index, operation, pattern: Pattern::Key },
+        key: TrafficKey { namespace, table, index, operation, pattern: Pattern::Key, verb: None },
         counts,
     }
 }
@@ -112,6 +112,58 @@ fn a_request_of_several_patterns_is_one_sample() {
     assert_eq!(samples("ReturnedItemCount"), (2.0, 3.0));
 }
 
+#[test]
+fn statements_are_told_apart_by_verb_or_operation_type() {
+    let kind = |operation, verb, pattern, throttled_requests| {
+        let counts = TrafficCounts { throttled_requests, ..TrafficCounts::default() };
+        let mut row = row(Some("T"), None, operation, counts);
+        (row.key.verb, row.key.pattern) = (verb, pattern);
+        row
+    };
+    let scan = Pattern::Scan { filtered: false, local_index: false };
+    let (one, batch) = (Operation::ExecuteStatement, Operation::BatchExecuteStatement);
+    let mut points = MinutePoints::default();
+    points.add_traffic(&[
+        kind(one, Some(Verb::Select), Pattern::Key, 1),
+        kind(one, Some(Verb::Select), scan, 2),
+        kind(one, Some(Verb::Insert), Pattern::Write, 4),
+        kind(batch, None, Pattern::Key, 8),
+        kind(batch, None, Pattern::Write, 16),
+        // Of tables that were not told apart.
+        kind(batch, None, Pattern::Other, 32),
+    ]);
+    let (_, points) = points.into_points(60_000).next().unwrap();
+    let table = ("TableName", "T");
+    let sum = |dimensions: &[(&str, &str)]| {
+        let metric = Metric::dynamodb("ThrottledRequests", dimensions);
+        points.iter().find(|point| point.metric == metric).map(|point| point.statistics.sum)
+    };
+    let (operation, verb) = (("Operation", "ExecuteStatement"), |verb| ("Verb", verb));
+    assert_eq!(sum(&[table, operation]), Some(7.0));
+    assert_eq!(sum(&[table, operation, verb("PartiQLSelect")]), Some(3.0));
+    assert_eq!(sum(&[table, operation, verb("PartiQLInsert")]), Some(4.0));
+    let operation = ("Operation", "BatchExecuteStatement");
+    assert_eq!(sum(&[table, operation]), Some(56.0));
+    assert_eq!(sum(&[table, operation, ("OperationType", "Read")]), Some(8.0));
+    assert_eq!(sum(&[table, operation, ("OperationType", "Write")]), Some(16.0));
+    assert_eq!(points.len(), 6);
+}
+
+#[test]
+fn injected_errors_are_system_errors() {
+    let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
+    let table = TableName { namespace, name: "T".into() };
+    let injected = InjectedErrors { table, operation: Operation::Scan, count: 3 };
+    let mut points = MinutePoints::default();
+    points.add_injected_errors(&[injected]);
+    let (_, points) = points.into_points(60_000).next().unwrap();
+    for name in ["SystemErrors", "FaultInjectionServiceInducedErrors"] {
+        let metric = Metric::dynamodb(name, &[("TableName", "T"), ("Operation", "Scan")]);
+        let point = points.iter().find(|point| point.metric == metric).unwrap();
+        assert_eq!(point.statistics.sum, 3.0, "{name}");
+    }
+}
+
 /// An account with two tables and an index, and with a stream that somebody has read.
 #[tokio::test]
 async fn quotas_in_use_and_streams_have_metrics() {
@@ -159,6 +211,15 @@ async fn quotas_in_use_and_streams_have_metrics() {
         let request = json!({"ShardIterator": iterator, "Limit": limit});
         iterator = call(Operation::GetRecords, request).await["NextShardIterator"].clone();
     }
+    // Nobody fills the new index here.
+    let create = json!({"IndexName": "New", "KeySchema": hash, "Projection": projection});
+    let attributes = json!([{"AttributeName": "id", "AttributeType": "S"}]);
+    let update = json!({
+        "TableName": "Streamed",
+        "AttributeDefinitions": attributes,
+        "GlobalSecondaryIndexUpdates": [{"Create": create}],
+    });
+    call(Operation::UpdateTable, update).await;
 
     let mut points = MinutePoints::default();
     points.add_gauges(&engine).await.unwrap();
@@ -173,6 +234,11 @@ async fn quotas_in_use_and_streams_have_metrics() {
     assert_eq!(usage("TableCount"), ("Count", 1.0, 2.0));
     assert_eq!(usage("AccountProvisionedReadCapacityUnits"), ("Count", 1.0, 6.0));
     assert_eq!(usage("AccountProvisionedWriteCapacityUnits"), ("Count", 1.0, 8.0));
+    let new = [("TableName", "Streamed"), ("GlobalSecondaryIndexName", "New")];
+    let of_new = |name| find(&Metric::dynamodb(name, &new));
+    assert_eq!(of_new("OnlineIndexPercentageProgress"), ("Percent", 1.0, 0.0));
+    assert_eq!(of_new("OnlineIndexConsumedWriteCapacity"), ("Count", 1.0, 0.0));
+    assert_eq!(of_new("OnlineIndexThrottleEvents"), ("Count", 1.0, 0.0));
     let dimensions =
         [("TableName", "Streamed"), ("Operation", "GetRecords"), ("StreamLabel", label.as_str())];
     let of_stream = |name| find(&Metric::dynamodb(name, &dimensions));

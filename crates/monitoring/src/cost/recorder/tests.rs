@@ -49,6 +49,7 @@ impl World {
             index: None,
             operation,
             pattern: Pattern::Write,
+            verb: None,
         };
         let counts = TrafficCounts { requests: 1, write_halves, ..TrafficCounts::default() };
         TrafficRow { key, counts }
