@@ -201,8 +201,8 @@ fn render_accounts(gauges: &Gauges, out: &mut Exposition) {
     type Value = fn(&AccountGauges) -> f64;
     let metrics: [(&str, Value); 11] = [
         ("zenobe_account_tables", |it| it.tables as f64),
-        ("zenobe_account_max_reads", |it| it.units_quota() as f64),
-        ("zenobe_account_max_writes", |it| it.units_quota() as f64),
+        ("zenobe_account_max_reads", |it| it.units_quota as f64),
+        ("zenobe_account_max_writes", |it| it.units_quota as f64),
         ("zenobe_account_max_table_level_reads", |it| it.table_units_quota as f64),
         ("zenobe_account_max_table_level_writes", |it| it.table_units_quota as f64),
         ("zenobe_account_provisioned_read_capacity_units", |it| it.read_units as f64),
