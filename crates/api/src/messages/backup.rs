@@ -4,7 +4,7 @@ use zenobe_engine::error::{Error, HistoryError, RestoreError, TableBackupError};
 
 use super::engine::{Subject, engine_error};
 use super::throughput::max_request_units;
-use super::{SUBSCRIBER, texts};
+use super::{INVALID, SUBSCRIBER, texts};
 use crate::error::ApiError;
 
 texts! {
@@ -39,9 +39,12 @@ texts! {
     Validation, "" => {
         invalid_backup_arn() "Invalid Backup ARN";
         one_source() "Must provide exactly one of: sourceTableArn, sourceTableName";
-        time_range()
-            "One or more parameter values were invalid: Time range lower bound must be less than or \
-            equal to upper bound";
+        other_owner() "This action is only supported by accounts that match the resource owner’s \
+            account.";
+    }
+    Validation, INVALID => {
+        invalid_source_arn() "sourceTableArn is not a valid ARN";
+        time_range() "Time range lower bound must be less than or equal to upper bound";
     }
     Validation, "Invalid Request: " => {
         backup_arn_not_valid() "BackupArn is not valid";

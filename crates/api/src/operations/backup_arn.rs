@@ -61,6 +61,16 @@ pub(crate) fn constrain_length(arn: &str, path: &str, violations: &mut Violation
     violations.length(arn, path, 37, 1024);
 }
 
+/// The caller's account in the region that an ARN names, if there is such a region.
+pub(crate) fn namespace_in(context: &Context<'_>, region: &str) -> Option<Arc<Namespace>> {
+    if region == context.namespace.region {
+        return Some(Arc::clone(context.namespace));
+    }
+    let account = context.namespace.account.clone();
+    let namespace = Namespace { account, region: region.to_owned() };
+    REGIONS.contains(&region).then(|| Arc::new(namespace))
+}
+
 /// The parts of a backup's ARN. The backup need not exist.
 pub(crate) struct BackupArn {
     /// The table, in the region that the ARN names.
@@ -78,20 +88,14 @@ impl BackupArn {
         let ["table", table, "backup", id] = resource[..] else {
             return Err(messages::invalid_backup_arn());
         };
-        let is_known = region == context.namespace.region || REGIONS.contains(&region);
-        if (partition, service) != ("aws", "dynamodb") || !is_known {
+        let namespace = namespace_in(context, region);
+        let Some(namespace) = namespace.filter(|_| (partition, service) == ("aws", "dynamodb"))
+        else {
             return Err(messages::backup_arn_not_valid());
-        }
+        };
         if account != context.namespace.account {
             return Err(messages::access_denied());
         }
-        let namespace = match region == context.namespace.region {
-            true => Arc::clone(context.namespace),
-            false => {
-                let (account, region) = (account.to_owned(), region.to_owned());
-                Arc::new(Namespace { account, region })
-            }
-        };
         let table = TableName { namespace, name: table.to_owned() };
         Ok(BackupArn { table, id: id.to_owned() })
     }

@@ -6,7 +6,7 @@ use zenobe_engine::restore::{
 };
 use zenobe_engine::schema::TableDescription;
 
-use super::backup_arn::{BackupArn, constrain_backup_arn};
+use super::backup_arn::{BackupArn, constrain_backup_arn, namespace_in};
 use super::enumerations::{BILLING_MODE, KeyType};
 use super::get_shard_iterator::WireTimestamp;
 use super::table_input::encryption::EncryptionInput;
@@ -17,7 +17,7 @@ use super::table_input::shapes::{
     ProvisionedThroughput, SSESpecification,
 };
 use super::table_input::throughput::Capacity;
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::{TableNameRule, Violations, is_table_name};
 use crate::error::ApiError;
 use crate::json::Writer;
 use crate::json::decode::{request, shape};
@@ -32,6 +32,9 @@ pub(crate) async fn to_point_in_time(
     let mut input: RestoreTableToPointInTimeInput = request(body)?;
     let mut violations = Violations::new();
     let target = constrain_target(input.target_table_name.as_deref(), &mut violations);
+    if let Some(arn) = &input.source_table_arn {
+        violations.length(arn, "sourceTableArn", 1, 1_024);
+    }
     if let Some(name) = &input.source_table_name {
         violations.name(name, "sourceTableName");
     }
@@ -39,8 +42,15 @@ pub(crate) async fn to_point_in_time(
     violations.finish()?;
     let name = source(context, input.source_table_arn, input.source_table_name)?;
     let time = time(input.restore_date_time, input.use_latest_restorable_time)?;
+    let overrides = overrides?;
+    if name.namespace != *context.namespace && overrides.encryption.is_none() {
+        // A table that does not exist is reported first.
+        let found = context.engine.current_table(&name).await;
+        found.map_err(|error| context.backup(error))?;
+        return Err(backup::cross_region_encryption());
+    }
     let source = RestoreFrom::Table { name, time };
-    restore(context, source, target, overrides?).await
+    restore(context, source, target, overrides).await
 }
 
 pub(crate) async fn from_backup(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -125,11 +135,28 @@ fn source(
     arn: Option<String>,
     name: Option<String>,
 ) -> Result<TableName, ApiError> {
-    match (&arn, &name) {
+    match (arn, name) {
         (Some(_), Some(_)) => Err(backup::one_source()),
         (None, None) => Err(request_texts::table_name_required()),
-        _ => context.table_name(arn.or(name).as_deref(), TableNameRule::Settings),
+        (None, Some(name)) => context.table_name(Some(&name), TableNameRule::Settings),
+        (Some(arn), None) => table_in_arn(context, &arn),
     }
+}
+
+/// The table of an ARN, which may be in another region.
+fn table_in_arn(context: &Context<'_>, arn: &str) -> Result<TableName, ApiError> {
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    let ["arn", "aws", "dynamodb", region, account, resource] = parts[..] else {
+        return Err(backup::invalid_source_arn());
+    };
+    let name = resource.strip_prefix("table/").filter(|name| is_table_name(name));
+    let (Some(name), Some(namespace)) = (name, namespace_in(context, region)) else {
+        return Err(backup::invalid_source_arn());
+    };
+    if account != context.namespace.account {
+        return Err(backup::other_owner());
+    }
+    Ok(TableName { namespace, name: name.to_owned() })
 }
 
 fn time(at: Option<WireTimestamp>, use_latest: Option<bool>) -> Result<RestoreTime, ApiError> {

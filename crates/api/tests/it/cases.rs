@@ -9,6 +9,7 @@
 //! @ advance 1000      (milliseconds)
 //! @ work              (what the background has to do)
 //! @ wording newer     (error texts of the newer front end)
+//! @ region NAME       (of the requests from here on)
 //! @ as-of TIME        (the header x-zenobe-as-of, until the next `@ as-of`)
 //! @ given Operation request body, which has to succeed with whatever answer
 //! @ object-store      (one that is configured, though no job ever reaches it)
@@ -153,6 +154,10 @@ impl World {
                 assert!(answer.starts_with("< 200 "), "{request}\n{answer}");
             }
             ("as-of", time) => self.as_of = Some(time.to_owned()).filter(|time| !time.is_empty()),
+            ("region", region) => {
+                let (account, region) = (self.namespace.account.clone(), region.to_owned());
+                self.namespace = Arc::new(Namespace { account, region });
+            }
             ("wording", "newer") => {
                 let options = ApiOptions { wording: Wording::Newer, ..ApiOptions::default() };
                 self.api = Api::new(Arc::clone(&self.engine), options);
