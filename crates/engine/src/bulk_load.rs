@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use zenobe_expression::Condition;
 use zenobe_store::Key;
 use zenobe_value::EncodedItem;
 
@@ -11,8 +12,11 @@ use crate::Engine;
 use crate::catalog::Table;
 use crate::change::index_key_checks::check_put;
 use crate::error::{Error, Result};
-use crate::keys::PrimaryKey;
+use crate::indexes::entries::entry;
+use crate::indexes::maintained;
+use crate::keys::{PrimaryKey, check_paths};
 use crate::lease::Lease;
+use crate::schema::IndexKind;
 use crate::write::check_size;
 use crate::write::commit::{Committed, Terms, commit};
 use crate::write::intent::{Intent, WriteAction};
@@ -31,9 +35,9 @@ impl Engine {
     /// each item that can't be put; the others are written. Of items with the same key the last one
     /// counts.
     ///
-    /// Putting the same items again changes nothing, so a caller may repeat what it is not sure of.
-    /// The write is as large as the caller makes it: some hundreds of items or a megabyte is a good
-    /// size.
+    /// Putting the same items again changes nothing as long as nobody else writes to the table, so the owner of a new table
+    /// may repeat what it is not sure of. The write is as large as the caller makes it: some hundreds of items or a
+    /// megabyte is a good size.
     ///
     /// # Errors
     /// [`Error::TableNotFound`] if the table is gone. Nothing is written then, nor after any other
@@ -45,24 +49,9 @@ impl Engine {
         index_key_check: IndexKeyCheck,
         lease: &Lease,
     ) -> Result<Vec<Option<Error>>> {
-        let mut table = Arc::clone(table);
-        let mut errors: Vec<Option<Error>> = items.iter().map(|_| None).collect();
-        loop {
-            let (positions, intents) = prepare_all(&table, items, index_key_check, &mut errors);
-            if intents.is_empty() {
-                return Ok(errors);
-            }
-            match commit(self, &intents, Terms::Lease(lease)).await? {
-                Committed::Written(_) => return Ok(errors),
-                Committed::Refused(refusals) => {
-                    for (position, refusal) in positions.into_iter().zip(refusals) {
-                        errors[position] = refusal.or(errors[position].take());
-                    }
-                }
-                Committed::Stale(stale) => table = self.replacement(&table, &stale).await?,
-                Committed::Replayed(_) => unreachable!("there is no token"),
-            }
-        }
+        let mut load = ItemLoad::new(table, items, &[], index_key_check);
+        while !load.is_empty() && !load.commit(self, Terms::Lease(lease)).await? {}
+        Ok(load.errors)
     }
 
     /// The newer definition of a table, if it is the same table.
@@ -80,63 +69,162 @@ impl Engine {
     }
 }
 
-/// The intents of the items without an error, and the positions of these items.
-fn prepare_all<'i>(
-    table: &Arc<Table>,
-    items: &[EncodedItem],
+/// Items on their way into a table, in one atomic write ([`Job::load`](crate::jobs::Job::load)). Of items with the same key
+/// the last one counts.
+///
+/// A condition holds or fails after the items before it, so such a load ends before an item whose key it already has.
+pub struct ItemLoad<'i> {
+    table: Arc<Table>,
+    items: &'i [EncodedItem],
+    /// The conditions of the items; none at all if it is empty.
+    conditions: &'i [Option<Condition>],
     index_key_check: IndexKeyCheck,
-    errors: &mut [Option<Error>],
-) -> (Vec<usize>, Vec<Intent<'i>>) {
-    let names: Vec<&str> =
-        table.definition().keys.attributes().map(|key| key.name.as_str()).collect();
-    // Items that are read in the order of their keys, as restores read them, have no need for it.
-    let mut by_key: Option<HashMap<Key, usize>> = None;
-    let mut positions: Vec<usize> = Vec::with_capacity(items.len());
-    let mut intents: Vec<Intent<'i>> = Vec::with_capacity(items.len());
-    for (position, item) in items.iter().enumerate() {
-        if errors[position].is_some() {
-            continue;
+    errors: Vec<Option<Error>>,
+    /// What is to be written, and the positions of its items.
+    intents: Vec<Intent<'i>>,
+    positions: Vec<usize>,
+}
+
+/// The sizes of what a load puts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoadedSizes {
+    pub table_bytes: u64,
+    pub indexes: Vec<(IndexKind, String, u64)>,
+}
+
+impl<'i> ItemLoad<'i> {
+    /// Takes as many of the items as fit into one write. `conditions` is empty, or has one for each item.
+    pub fn new(
+        table: &Arc<Table>,
+        items: &'i [EncodedItem],
+        conditions: &'i [Option<Condition>],
+        index_key_check: IndexKeyCheck,
+    ) -> ItemLoad<'i> {
+        let mut load = ItemLoad {
+            table: Arc::clone(table),
+            items,
+            conditions,
+            index_key_check,
+            errors: items.iter().map(|_| None).collect(),
+            intents: Vec::new(),
+            positions: Vec::new(),
+        };
+        load.prepare_all();
+        load
+    }
+
+    /// The errors that are known by now, of the items that it takes.
+    pub fn errors(&self) -> &[Option<Error>] {
+        &self.errors
+    }
+
+    /// Whether there is nothing left to put.
+    pub fn is_empty(&self) -> bool {
+        self.intents.is_empty()
+    }
+
+    /// What its items and their entries in indexes take.
+    pub fn sizes(&self) -> LoadedSizes {
+        let mut sizes = LoadedSizes::default();
+        let indexes: Vec<_> = maintained(&self.table).collect();
+        let mut of_indexes = vec![0; indexes.len()];
+        for (intent, position) in self.intents.iter().zip(&self.positions) {
+            let item = &self.items[*position];
+            sizes.table_bytes += item.as_item().size_bytes() as u64;
+            for (index, size_bytes) in indexes.iter().zip(&mut of_indexes) {
+                let entry = entry(&self.table, *index, &intent.key, item);
+                *size_bytes += entry.map_or(0, |entry| entry.size_bytes());
+            }
         }
-        let intent = match prepare(table, &names, item, index_key_check) {
-            Ok(intent) => intent,
-            Err(error) => {
-                errors[position] = Some(error);
+        let named = indexes.iter().zip(of_indexes).map(|(index, size_bytes)| {
+            (index.definition.kind, index.definition.name.clone(), size_bytes)
+        });
+        sizes.indexes = named.collect();
+        sizes
+    }
+
+    /// Tries to write the items. Returns whether they are written; otherwise more errors are known, or another definition of
+    /// the table.
+    pub(crate) async fn commit(&mut self, engine: &Engine, terms: Terms<'_>) -> Result<bool> {
+        match commit(engine, &self.intents, terms).await? {
+            Committed::Written(_) => return Ok(true),
+            Committed::Refused(refusals) => {
+                for (position, refusal) in self.positions.iter().zip(refusals) {
+                    self.errors[*position] = refusal.or(self.errors[*position].take());
+                }
+            }
+            Committed::Stale(stale) => {
+                self.table = engine.replacement(&self.table, &stale).await?;
+            }
+            Committed::Replayed(_) => unreachable!("there is no token"),
+        }
+        self.prepare_all();
+        Ok(false)
+    }
+
+    /// Makes the intents of the items without an error.
+    fn prepare_all(&mut self) {
+        let table = Arc::clone(&self.table);
+        let names: Vec<&str> =
+            table.definition().keys.attributes().map(|key| key.name.as_str()).collect();
+        // Items that are read in the order of their keys, as restores read them, have no need for it.
+        let mut by_key: Option<HashMap<Key, usize>> = None;
+        let taken = self.errors.len();
+        let mut positions: Vec<usize> = Vec::with_capacity(taken);
+        let mut intents: Vec<Intent<'i>> = Vec::with_capacity(taken);
+        for position in 0..taken {
+            if self.errors[position].is_some() {
                 continue;
             }
-        };
-        let is_ascending = || intents.last().is_none_or(|last| last.item_key < intent.item_key);
-        if by_key.is_none() && !is_ascending() {
-            let keys = intents.iter().map(|intent| intent.item_key.clone());
-            by_key = Some(keys.zip(0..).collect());
-        }
-        let earlier = match &mut by_key {
-            None => None,
-            Some(by_key) => match by_key.entry(intent.item_key.clone()) {
-                Entry::Occupied(earlier) => Some(*earlier.get()),
-                Entry::Vacant(vacant) => {
-                    vacant.insert(intents.len());
-                    None
+            let condition = self.conditions.get(position).and_then(Option::as_ref);
+            let item = &self.items[position];
+            let intent = match prepare(&table, &names, item, condition, self.index_key_check) {
+                Ok(intent) => intent,
+                Err(error) => {
+                    self.errors[position] = Some(error);
+                    continue;
                 }
-            },
-        };
-        match earlier {
-            Some(earlier) => {
-                positions[earlier] = position;
-                intents[earlier] = intent;
+            };
+            let is_ascending = || intents.last().is_none_or(|last| last.item_key < intent.item_key);
+            if by_key.is_none() && !is_ascending() {
+                let keys = intents.iter().map(|intent| intent.item_key.clone());
+                by_key = Some(keys.zip(0..).collect());
             }
-            None => {
-                positions.push(position);
-                intents.push(intent);
+            let earlier = match &mut by_key {
+                None => None,
+                Some(by_key) => match by_key.entry(intent.item_key.clone()) {
+                    Entry::Occupied(earlier) => Some(*earlier.get()),
+                    Entry::Vacant(vacant) => {
+                        vacant.insert(intents.len());
+                        None
+                    }
+                },
+            };
+            match earlier {
+                Some(_) if !self.conditions.is_empty() => {
+                    self.errors.truncate(position);
+                    break;
+                }
+                Some(earlier) => {
+                    positions[earlier] = position;
+                    intents[earlier] = intent;
+                }
+                None => {
+                    positions.push(position);
+                    intents.push(intent);
+                }
             }
         }
+        self.positions = positions;
+        self.intents = intents;
     }
-    (positions, intents)
 }
 
 fn prepare<'i>(
     table: &Arc<Table>,
     names: &[&str],
     item: &EncodedItem,
+    condition: Option<&'i Condition>,
     index_key_check: IndexKeyCheck,
 ) -> Result<Intent<'i>> {
     check_size(item)?;
@@ -145,5 +233,8 @@ fn prepare<'i>(
     if index_key_check == IndexKeyCheck::Strict {
         check_put(table, item.as_item())?;
     }
-    Ok(Intent::new(Arc::clone(table), key, None, WriteAction::Put(item.clone())))
+    if let Some(condition) = condition {
+        check_paths(table, condition.paths().into_iter())?;
+    }
+    Ok(Intent::new(Arc::clone(table), key, condition, WriteAction::Put(item.clone())))
 }

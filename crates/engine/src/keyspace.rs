@@ -425,6 +425,14 @@ pub fn job_token_row(namespace: &Namespace, job_kind: &str, token: &str) -> Key 
     key.into()
 }
 
+/// `'W' 'o' text(account) text(region) text(kind) text(table)`: the last of the jobs that may only
+/// run one at a time on a table, encoded as an item.
+pub fn job_occupying_table_row(namespace: &Namespace, job_kind: &str, table: &str) -> Key {
+    let mut key = job_key(b'o', namespace, job_kind);
+    push_text(&mut key, table);
+    key.into()
+}
+
 // ---- counters -----------------------------------------------------------------------------------
 
 /// `'N' table index 'c'`: counts the items of a table (`index` is 0) or the entries of an index.
@@ -781,6 +789,7 @@ mod tests {
         check(stream_log(table, "l", 2), b"S\0\0\0\0\0\0\x01\x02l\0\x01\0\0\0\x02");
         check(job_row(&here, "k", "i"), b"Wj1\0\x01r\0\x01k\0\x01i\0\x01");
         check(job_token_row(&here, "k", "t"), b"Wt1\0\x01r\0\x01k\0\x01t\0\x01");
+        check(job_occupying_table_row(&here, "k", "t"), b"Wo1\0\x01r\0\x01k\0\x01t\0\x01");
         check(checkpoint_row(&here, "c", "s", "h"), b"Rc1\0\x01r\0\x01c\0\x01s\0\x01h\0\x01");
         check(stream_row(&here, "t", "l"), b"D1\0\x01r\0\x01t\0\x01l\0\x01");
         let hash = KeyHash::from_bytes(*b"0123456789abcdef");

@@ -40,6 +40,8 @@ pub use read_error::{ContentError, ReadError};
 pub enum Record {
     /// An item of a full export.
     Item(Attributes),
+    /// An item with further members, which nobody has looked at. Only a reader that was asked for them returns it.
+    ItemWith { item: Attributes, others: Attributes },
     /// A change of an incremental export.
     Change { keys: Attributes, new: Option<Attributes> },
 }

@@ -27,8 +27,6 @@ pub enum ContentError {
     Compression(String),
     #[error("expected a struct with an `Item`")]
     NoItem,
-    #[error("conditions and other members besides Item are not supported")]
-    MoreThanItem,
     #[error("{0} has no type in DynamoDB")]
     NoSuchType(&'static str),
     #[error("`{text}` is not a DynamoDB number: {error}")]

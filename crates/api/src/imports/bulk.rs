@@ -12,7 +12,7 @@ use zenobe_engine::error::{Error, Result};
 use zenobe_engine::jobs::{FailedTable, Job, JobHandler, JobRow, JobStatus};
 use zenobe_engine::schema::table_arn;
 use zenobe_transfer::csv::CsvOptions;
-use zenobe_transfer::objects::{Bucket, ObjectStoreOptions};
+use zenobe_transfer::objects::{Bucket, Encryption, ObjectError, ObjectStoreOptions};
 use zenobe_transfer::{Compression, Format};
 use zenobe_value::{AttributeValue, Attributes};
 
@@ -20,6 +20,7 @@ use super::loader::{Faults, Loader, OBJECTS_MAX, Report};
 use super::read::Reading;
 use super::{INPUT_COMPRESSION, ImportProgress, value_of};
 use crate::constraints::Enumeration;
+use crate::exports::{SSE_ALGORITHM, SseAlgorithm};
 use crate::json::Writer;
 use crate::object_jobs::{DAMAGED, Stop, object_store, write_failure};
 
@@ -38,8 +39,7 @@ pub(crate) struct BulkParameters {
     pub(crate) prefix: Option<String>,
     pub(crate) format: Format,
     pub(crate) compression: Compression,
-    /// Where to report errors, if anybody wants to know them: a bucket and a prefix.
-    pub(crate) report: Option<(String, String)>,
+    pub(crate) report: BulkReport,
     pub(crate) units_per_second: Option<u64>,
     pub(crate) tier: String,
     pub(crate) token: String,
@@ -48,16 +48,28 @@ pub(crate) struct BulkParameters {
     pub(crate) output: String,
 }
 
+/// What a bulk put tells about the items that it did not put, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BulkReport {
+    pub(crate) bucket: String,
+    pub(crate) prefix: String,
+    pub(crate) has_errors: bool,
+    pub(crate) has_conditions: bool,
+    pub(crate) sse: SseAlgorithm,
+    pub(crate) kms_key: Option<String>,
+}
+
 impl BulkParameters {
     pub(crate) fn encode(&self) -> Attributes {
-        let report = self.report.as_ref();
+        let report = &self.report;
         let units = self.units_per_second.map(|units| units.to_string());
         let texts = [
             ("table_id", Some(&self.table_id)),
             ("bucket", Some(&self.bucket)),
             ("prefix", self.prefix.as_ref()),
-            ("report_bucket", report.map(|(bucket, _)| bucket)),
-            ("report_prefix", report.map(|(_, prefix)| prefix)),
+            ("report_bucket", Some(&report.bucket)),
+            ("report_prefix", Some(&report.prefix)),
+            ("report_kms_key", report.kms_key.as_ref()),
             ("units_per_second", units.as_ref()),
             ("tier", Some(&self.tier)),
             ("token", Some(&self.token)),
@@ -71,8 +83,16 @@ impl BulkParameters {
         let names = [
             ("format", BULK_FORMAT.name_of(&self.format)),
             ("compression", INPUT_COMPRESSION.name_of(&self.compression)),
+            ("report_sse", SSE_ALGORITHM.name_of(&report.sse)),
         ];
         row.extend(names.map(|(name, text)| (name.to_owned(), AttributeValue::S(text.to_owned()))));
+        let kinds = [
+            ("report_has_errors", report.has_errors),
+            ("report_has_conditions", report.has_conditions),
+        ];
+        row.extend(
+            kinds.map(|(name, is_wanted)| (name.to_owned(), AttributeValue::Bool(is_wanted))),
+        );
         row
     }
 
@@ -82,13 +102,21 @@ impl BulkParameters {
             Some(AttributeValue::S(text)) => Some(text.clone()),
             _ => None,
         };
+        let is_wanted = |name: &str| row.get(name) == Some(&AttributeValue::Bool(true));
         Some(BulkParameters {
             table_id: optional("table_id")?,
             bucket: optional("bucket")?,
             prefix: optional("prefix"),
             format: value_of(&BULK_FORMAT, &optional("format")?)?,
             compression: value_of(&INPUT_COMPRESSION, &optional("compression")?)?,
-            report: optional("report_bucket").zip(optional("report_prefix")),
+            report: BulkReport {
+                bucket: optional("report_bucket")?,
+                prefix: optional("report_prefix")?,
+                has_errors: is_wanted("report_has_errors"),
+                has_conditions: is_wanted("report_has_conditions"),
+                sse: value_of(&SSE_ALGORITHM, &optional("report_sse")?)?,
+                kms_key: optional("report_kms_key"),
+            },
             units_per_second: optional("units_per_second").and_then(|units| units.parse().ok()),
             tier: optional("tier")?,
             token: optional("token")?,
@@ -135,7 +163,8 @@ impl JobHandler for BulkPutter {
                 report: None,
             };
             let units_per_second = parameters.units_per_second;
-            let mut loader = Loader { engine, job, progress, faults, units_per_second };
+            let mut loader =
+                Loader { engine, job, progress, faults, units_per_second, measures: true };
             let outcome = run(&mut loader, &parameters, object_store).await;
             end(loader, outcome).await
         }
@@ -151,11 +180,7 @@ async fn run(
     if loader.job.is_cancelled() {
         return Err(Stop::Cancelled);
     }
-    if let Some((bucket, prefix)) = &parameters.report {
-        let bucket = Bucket::open(object_store, bucket)?;
-        let prefix = format!("{prefix}/{}", loader.job.row().id);
-        loader.faults.report = Some(Report { bucket, prefix, lines: Vec::new() });
-    }
+    loader.faults.report = Some(report(loader, &parameters.report, object_store)?);
     let table = table(loader, &parameters.table_id).await?;
     let bucket = Bucket::open(object_store, &parameters.bucket)?;
     let prefix = parameters.prefix.as_deref().unwrap_or_default();
@@ -164,10 +189,28 @@ async fn run(
     loader.save().await?;
     let (format, compression) = (parameters.format, parameters.compression);
     let csv = CsvOptions::default();
-    // A condition that nobody evaluates would be worse than an item that is not put.
-    let reading = Reading { format, compression, csv, takes_only_items: true, skip: 0 };
+    let reading = Reading { format, compression, csv, takes_conditions: true, skip: 0 };
     loader.load_all(&table, &bucket, &objects, &reading).await?;
     write_manifest(loader).await
+}
+
+fn report(
+    loader: &Loader<'_>,
+    given: &BulkReport,
+    object_store: &ObjectStoreOptions,
+) -> Result<Report, ObjectError> {
+    let encryption = match given.sse {
+        SseAlgorithm::Aes256 => Encryption::Default,
+        SseAlgorithm::Kms => Encryption::Kms { key: given.kms_key.clone() },
+    };
+    Ok(Report {
+        bucket: Bucket::open_encrypted(object_store, &given.bucket, &encryption)?,
+        prefix: format!("{}/{}", given.prefix, loader.job.row().id),
+        has_errors: given.has_errors,
+        has_conditions: given.has_conditions,
+        // An earlier attempt has got beyond the list of objects.
+        may_repeat: loader.progress.total_size_bytes.is_some(),
+    })
 }
 
 /// The table that the operation was started for, which another may have replaced.
@@ -199,6 +242,7 @@ async fn write_manifest(loader: &mut Loader<'_>) -> Result<(), Stop> {
         writer.name("bulkOperationArn").string(&arn);
         writer.name("processedItemCount").integer(progress.processed);
         writer.name("failedItemCount").integer(progress.errors);
+        writer.name("conditionCheckFailureCount").integer(progress.failed_conditions);
     });
     let key = format!("{}/manifest.json", report.prefix);
     report.bucket.put(&key, writer.finish().into()).await?;
@@ -252,13 +296,7 @@ pub(crate) fn write_bulk_operation(writer: &mut Writer, row: &JobRow) {
             writer.name("TotalInputBytes").integer(total);
         }
         writer.name("BulkOperationUsage").array([()], |writer, ()| {
-            writer.object(|writer| {
-                writer.name("TableName").string(table);
-                writer.name("BulkPutBytes").integer(progress.put_size_bytes);
-                writer.name("Table").object(|writer| {
-                    writer.name("BulkPutBytes").integer(progress.put_size_bytes);
-                });
-            });
+            writer.object(|writer| write_usage(writer, table, &progress));
         });
         if let Some(units) = parameters.units_per_second {
             writer.name("MaxWriteRequestUnits").integer(units);
@@ -272,6 +310,28 @@ pub(crate) fn write_bulk_operation(writer: &mut Writer, row: &JobRow) {
             _ => {}
         }
     });
+}
+
+fn write_usage(writer: &mut Writer, table: &str, progress: &ImportProgress) {
+    let indexes = [
+        ("LocalSecondaryIndexes", &progress.local_indexes_put_size_bytes),
+        ("GlobalSecondaryIndexes", &progress.global_indexes_put_size_bytes),
+    ];
+    let of_indexes: u64 = indexes.iter().flat_map(|(_, sizes)| sizes.values()).sum();
+    writer.name("TableName").string(table);
+    writer.name("BulkPutBytes").integer(progress.put_size_bytes + of_indexes);
+    writer.name("Table").object(|writer| {
+        writer.name("BulkPutBytes").integer(progress.put_size_bytes);
+    });
+    for (member, sizes) in indexes.into_iter().filter(|(_, sizes)| !sizes.is_empty()) {
+        writer.name(member).object(|writer| {
+            for (index, size_bytes) in sizes {
+                writer.name(index).object(|writer| {
+                    writer.name("BulkPutBytes").integer(*size_bytes);
+                });
+            }
+        });
+    }
 }
 
 /// What a description and a summary have in common.

@@ -1,8 +1,9 @@
 //! Puts the items of objects into a table, object by object, for imports and for bulk puts.
 //!
-//! The job's progress names the object being read and how many of its records are done. After a
-//! crash the object is read again from its start, and the records that are done are skipped. Those
-//! that were put after the last save are put again, which changes nothing.
+//! The job's progress names the object being read and how many of its records are done. The write that puts items also
+//! stores the progress, so nothing is put twice: a second time could overwrite what a client has written meanwhile, and a
+//! condition could fail for what the first time had put. After a crash the object is read again from its start, and the
+//! records that are done are skipped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +12,15 @@ use std::time::{Duration, Instant};
 use zenobe_engine::catalog::Table;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::jobs::Job;
-use zenobe_engine::{Engine, IndexKeyCheck};
+use zenobe_engine::schema::IndexKind;
+use zenobe_engine::{Engine, IndexKeyCheck, ItemLoad, LoadedSizes};
 use zenobe_transfer::manifest;
 use zenobe_transfer::objects::{Bucket, Object, ObjectError};
+use zenobe_value::EncodedItem;
 
 use super::ImportProgress;
 use super::read::{Batch, Reading, batches};
-use crate::json::Writer;
+use crate::json::{Writer, write_item};
 use crate::messages::engine::{Subject, engine_error};
 use crate::object_jobs::{Stop, Verdict, judge};
 
@@ -25,8 +28,6 @@ use crate::object_jobs::{Stop, Verdict, judge};
 pub(super) const OBJECTS_MAX: usize = 50_000;
 /// A manifest of that many objects is smaller.
 const MANIFEST_SIZE_BYTES_MAX: u64 = 64 << 20;
-/// How often to store the progress within an object.
-const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is said about records that can't be put.
 pub(super) struct Faults {
@@ -38,12 +39,17 @@ pub(super) struct Faults {
     pub(super) report: Option<Report>,
 }
 
-/// Reports in an object store, in parts: each is stored before the progress that it belongs to, and
-/// is stored again under the same key if that progress is lost.
+/// Reports in an object store, in parts: each is stored before the step that it is about. If that step is lost, it is stored
+/// again under the same key.
 pub(super) struct Report {
     pub(super) bucket: Bucket,
     pub(super) prefix: String,
-    pub(super) lines: Vec<u8>,
+    /// Whether they are about records that can't be put; those go to the log otherwise.
+    pub(super) has_errors: bool,
+    /// Whether they are about items whose condition has failed.
+    pub(super) has_conditions: bool,
+    /// Whether the next step may be one that an earlier attempt has reported, perhaps otherwise.
+    pub(super) may_repeat: bool,
 }
 
 pub(super) struct Loader<'a> {
@@ -53,6 +59,26 @@ pub(super) struct Loader<'a> {
     pub(super) faults: Faults,
     /// How many write units per second the job may take.
     pub(super) units_per_second: Option<u64>,
+    /// Whether to sum up the sizes of what it puts.
+    pub(super) measures: bool,
+}
+
+/// What one atomic write does: some records of a batch.
+#[derive(Default)]
+struct Step {
+    records: u64,
+    /// What is wrong with some of them, in their order.
+    faults: Vec<(u64, String)>,
+    /// Items whose condition has failed, each with the item that was there.
+    failed_conditions: Vec<FailedCondition>,
+    units: u64,
+    sizes: LoadedSizes,
+}
+
+struct FailedCondition {
+    number: u64,
+    item: EncodedItem,
+    existing: Option<EncodedItem>,
 }
 
 impl Loader<'_> {
@@ -95,65 +121,51 @@ impl Loader<'_> {
         reading: Reading,
     ) -> Result<(), Stop> {
         let mut batches = batches(bucket.read(object, md5), reading);
-        let (mut saved_at, mut saved_records) = (Instant::now(), self.progress.records_done);
         while let Some(batch) = batches.recv().await {
             self.put(table, object, batch?).await?;
-            if saved_at.elapsed() >= SAVE_INTERVAL {
-                self.save_after(saved_records).await?;
-                (saved_at, saved_records) = (Instant::now(), self.progress.records_done);
-            }
-        }
-        self.progress.attempts = 0;
-        self.save_after(saved_records).await
-    }
-
-    async fn put(&mut self, table: &Arc<Table>, object: &Object, batch: Batch) -> Result<(), Stop> {
-        let begin = Instant::now();
-        let loading =
-            self.engine.load_items(table, &batch.items, IndexKeyCheck::Strict, self.job.lease());
-        let errors = self.job.pace(self.engine, loading).await?;
-        let mut faults = batch.faults.clone();
-        let mut put_size_bytes = 0;
-        let mut units = 0;
-        for ((number, item), error) in batch.item_numbers.iter().zip(&batch.items).zip(errors) {
-            match error {
-                Some(error) => faults.push((*number, text_of(error))),
-                None => {
-                    let size_bytes = item.as_item().size_bytes() as u64;
-                    put_size_bytes += size_bytes;
-                    units += size_bytes.div_ceil(1_024);
-                }
-            }
-        }
-        faults.sort_by_key(|(number, _)| *number);
-        for (number, fault) in &faults {
-            self.faults.add(object, *number, fault);
-        }
-        let progress = &mut self.progress;
-        progress.records_done += batch.records();
-        progress.processed += batch.records();
-        progress.errors += faults.len() as u64;
-        progress.imported += batch.records() - faults.len() as u64;
-        progress.put_size_bytes += put_size_bytes;
-        progress.size_bytes = progress.size_bytes_before + batch.size_bytes;
-        if let Some(units_per_second) = self.units_per_second {
-            let due = Duration::from_secs_f64(units as f64 / units_per_second.max(1) as f64);
-            tokio::time::sleep(due.saturating_sub(begin.elapsed())).await;
         }
         Ok(())
     }
 
-    /// Stores the progress, after the report about the records since the last time.
-    async fn save_after(&mut self, first_record: u64) -> Result<(), Stop> {
-        if let Some(report) = &mut self.faults.report
-            && !report.lines.is_empty()
-        {
-            let object = self.progress.objects_begun;
-            let key = format!("{}/error/{object:06}-{first_record:012}.json", report.prefix);
-            report.bucket.put(&key, std::mem::take(&mut report.lines).into()).await?;
+    async fn put(&mut self, table: &Arc<Table>, object: &Object, batch: Batch) -> Result<(), Stop> {
+        self.progress.size_bytes = self.progress.size_bytes_before + batch.size_bytes;
+        let (mut first, mut is_done) = (0, batch.records() == 0);
+        while !is_done {
+            let begin = Instant::now();
+            let conditions = batch.conditions.get(first..).unwrap_or_default();
+            let items = &batch.items[first..];
+            let mut load = ItemLoad::new(table, items, conditions, IndexKeyCheck::Strict);
+            let (step, progress) = loop {
+                let mut step = step(&batch, first, &load);
+                if self.measures {
+                    step.sizes = load.sizes();
+                }
+                self.faults.store(object, &self.progress, &step).await?;
+                let progress = self.progress.after(&step);
+                let encoded = progress.encode();
+                let loading = self.job.load(self.engine, &mut load, &encoded);
+                if self.engine.paced(loading).await? {
+                    break (step, progress);
+                }
+            };
+            self.progress = progress;
+            self.faults.log(object, &step.faults);
+            if self.job.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            self.rest(&step, begin).await;
+            first += load.errors().len();
+            is_done = first == batch.items.len();
         }
-        self.save().await?;
-        if self.job.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }
+        Ok(())
+    }
+
+    /// Waits until the units that a step took are there.
+    async fn rest(&self, step: &Step, begin: Instant) {
+        if let Some(units_per_second) = self.units_per_second {
+            let due = Duration::from_secs_f64(step.units as f64 / units_per_second.max(1) as f64);
+            tokio::time::sleep(due.saturating_sub(begin.elapsed())).await;
+        }
     }
 
     pub(super) async fn save(&mut self) -> Result<()> {
@@ -172,9 +184,110 @@ impl Loader<'_> {
     }
 }
 
+/// What a load does, of whose items the one at `first` of the batch is the first one.
+fn step(batch: &Batch, first: usize, load: &ItemLoad<'_>) -> Step {
+    let errors = load.errors();
+    let end = first + errors.len();
+    let from = if first == 0 { 0 } else { batch.item_numbers[first] };
+    let until = batch.item_numbers.get(end).copied().unwrap_or(u64::MAX);
+    let is_here = |(number, _): &&(u64, String)| (from..until).contains(number);
+    let mut step =
+        Step { faults: batch.faults.iter().filter(is_here).cloned().collect(), ..Step::default() };
+    step.records = (errors.len() + step.faults.len()) as u64;
+    let items = batch.item_numbers[first..end].iter().zip(&batch.items[first..end]);
+    for ((number, item), error) in items.zip(errors) {
+        match error {
+            None => step.units += (item.as_item().size_bytes() as u64).div_ceil(1_024),
+            Some(Error::ConditionFailed { item: existing }) => {
+                let (number, item, existing) = (*number, item.clone(), existing.clone());
+                step.failed_conditions.push(FailedCondition { number, item, existing });
+            }
+            Some(error) => step.faults.push((*number, text_of(error.clone()))),
+        }
+    }
+    step.faults.sort_by_key(|(number, _)| *number);
+    step
+}
+
+impl ImportProgress {
+    fn after(&self, step: &Step) -> ImportProgress {
+        let mut progress = self.clone();
+        let failed = (step.faults.len() + step.failed_conditions.len()) as u64;
+        progress.records_done += step.records;
+        progress.processed += step.records;
+        progress.errors += step.faults.len() as u64;
+        progress.imported += step.records - failed;
+        progress.put_size_bytes += step.sizes.table_bytes;
+        for (kind, name, size_bytes) in &step.sizes.indexes {
+            let sizes = match kind {
+                IndexKind::Local => &mut progress.local_indexes_put_size_bytes,
+                IndexKind::Global => &mut progress.global_indexes_put_size_bytes,
+            };
+            *sizes.entry(name.clone()).or_default() += size_bytes;
+        }
+        progress.failed_conditions += step.failed_conditions.len() as u64;
+        progress.attempts = 0;
+        progress
+    }
+}
+
 impl Faults {
+    /// Stores the reports about a step that comes after `progress`.
+    async fn store(
+        &self,
+        object: &Object,
+        progress: &ImportProgress,
+        step: &Step,
+    ) -> Result<(), ObjectError> {
+        let Some(report) = &self.report else { return Ok(()) };
+        let errors = step.faults.iter().map(|(number, fault)| self.error(object, *number, fault));
+        let conditions = step.failed_conditions.iter().map(|failed| self.condition(object, failed));
+        let kinds: [(bool, &str, Vec<Vec<u8>>); 2] = [
+            (report.has_errors, "error", errors.collect()),
+            (report.has_conditions, "condition-check-failure", conditions.collect()),
+        ];
+        for (is_wanted, folder, lines) in kinds {
+            if is_wanted && (report.may_repeat || !lines.is_empty()) {
+                let (object, first) = (progress.objects_begun, progress.records_done);
+                let key = format!("{}/{folder}/{object:06}-{first:012}.json", report.prefix);
+                report.bucket.put(&key, lines.concat().into()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Logs what is wrong with records of a step that is done, if no report tells it.
+    fn log(&mut self, object: &Object, faults: &[(u64, String)]) {
+        if let Some(report) = &mut self.report {
+            report.may_repeat = false;
+            if report.has_errors {
+                return;
+            }
+        }
+        for (number, fault) in faults {
+            let event = self.error(object, *number, fault);
+            let event = String::from_utf8_lossy(event.trim_ascii_end());
+            tracing::warn!(target: "zenobe_import", "{event}");
+        }
+    }
+
     /// Tells what is wrong with a record, in the form of AWS's log events.
-    fn add(&mut self, object: &Object, number: u64, fault: &str) {
+    fn error(&self, object: &Object, number: u64, fault: &str) -> Vec<u8> {
+        self.event(object, number, |writer| {
+            writer.name("errorMessages").array([fault], |writer, fault| writer.string(fault));
+        })
+    }
+
+    fn condition(&self, object: &Object, failed: &FailedCondition) -> Vec<u8> {
+        self.event(object, failed.number, |writer| {
+            write_item(writer.name("Item"), failed.item.as_item());
+            if let Some(existing) = &failed.existing {
+                write_item(writer.name("ExistingItem"), existing.as_item());
+            }
+        })
+    }
+
+    fn event(&self, object: &Object, number: u64, what: impl FnOnce(&mut Writer)) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.object(|writer| {
             writer.name("itemS3Pointer").object(|writer| {
@@ -183,19 +296,11 @@ impl Faults {
                 writer.name("itemIndex").integer(number);
             });
             writer.name(self.arn_member).string(&self.arn);
-            writer.name("errorMessages").array([fault], |writer, fault| writer.string(fault));
+            what(writer);
         });
-        let event = writer.finish();
-        match &mut self.report {
-            Some(report) => {
-                report.lines.extend_from_slice(&event);
-                report.lines.push(b'\n');
-            }
-            None => {
-                let event = String::from_utf8_lossy(&event);
-                tracing::warn!(target: "zenobe_import", "{event}");
-            }
-        }
+        let mut event = writer.finish();
+        event.push(b'\n');
+        event
     }
 }
 

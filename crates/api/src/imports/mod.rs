@@ -5,6 +5,8 @@ mod loader;
 mod read;
 mod run;
 
+use std::collections::BTreeMap;
+
 use zenobe_engine::command::{CreateTable, TableName};
 use zenobe_engine::jobs::{JobRow, JobStatus};
 use zenobe_engine::schema::{Namespace, table_arn};
@@ -21,7 +23,8 @@ use crate::operations::create_table::{TableCreationParameters, creation_command}
 
 pub use bulk::BulkPutter;
 pub(crate) use bulk::{
-    BULK_FORMAT, BULK_KIND, BulkParameters, bulk_arn, write_bulk_head, write_bulk_operation,
+    BULK_FORMAT, BULK_KIND, BulkParameters, BulkReport, bulk_arn, write_bulk_head,
+    write_bulk_operation,
 };
 pub use run::Importer;
 
@@ -143,8 +146,13 @@ pub(crate) struct ImportProgress {
     pub(crate) processed: u64,
     pub(crate) imported: u64,
     pub(crate) errors: u64,
+    /// The items that were not put because their condition failed, which is no error.
+    pub(crate) failed_conditions: u64,
     /// The sizes of the items that were put.
     pub(crate) put_size_bytes: u64,
+    /// The sizes of their entries, by index.
+    pub(crate) local_indexes_put_size_bytes: BTreeMap<String, u64>,
+    pub(crate) global_indexes_put_size_bytes: BTreeMap<String, u64>,
     /// The sizes of all objects, once they are known.
     pub(crate) total_size_bytes: Option<u64>,
     /// How often in a row the object store could not be reached.
@@ -162,11 +170,22 @@ impl ImportProgress {
         for (name, number) in self.numbers().into_iter().chain(total) {
             row.insert(name.to_owned(), AttributeValue::N(Number::from(number)));
         }
+        let maps = [
+            ("local_indexes_put_size_bytes", &self.local_indexes_put_size_bytes),
+            ("global_indexes_put_size_bytes", &self.global_indexes_put_size_bytes),
+        ];
+        for (name, sizes) in maps.into_iter().filter(|(_, sizes)| !sizes.is_empty()) {
+            let sizes = sizes.iter().map(|(index, size_bytes)| {
+                (index.clone(), AttributeValue::N(Number::from(*size_bytes)))
+            });
+            row.insert(name.to_owned(), AttributeValue::M(sizes.collect()));
+        }
         row
     }
 
-    fn numbers(&self) -> [(&'static str, u64); 9] {
+    fn numbers(&self) -> [(&'static str, u64); 10] {
         [
+            ("failed_conditions", self.failed_conditions),
             ("objects_begun", self.objects_begun),
             ("put_size_bytes", self.put_size_bytes),
             ("records_done", self.records_done),
@@ -184,17 +203,27 @@ impl ImportProgress {
             Some(AttributeValue::S(text)) => Some(text.clone()),
             _ => None,
         };
-        let number = |name: &str| match row.get(name) {
+        let number_of = |value: Option<&AttributeValue>| match value {
             Some(AttributeValue::N(number)) => {
                 number.to_i64().and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
             }
             _ => 0,
         };
+        let number = |name: &str| number_of(row.get(name));
+        let numbers = |name: &str| match row.get(name) {
+            Some(AttributeValue::M(sizes)) => {
+                sizes.iter().map(|(index, size)| (index.clone(), number_of(Some(size)))).collect()
+            }
+            _ => BTreeMap::new(),
+        };
         ImportProgress {
             table_id: text("table_id"),
             object: text("object"),
             objects_begun: number("objects_begun"),
+            failed_conditions: number("failed_conditions"),
             put_size_bytes: number("put_size_bytes"),
+            local_indexes_put_size_bytes: numbers("local_indexes_put_size_bytes"),
+            global_indexes_put_size_bytes: numbers("global_indexes_put_size_bytes"),
             total_size_bytes: row.get("total_size_bytes").map(|_| number("total_size_bytes")),
             records_done: number("records_done"),
             size_bytes_before: number("size_bytes_before"),

@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use zenobe_expression::Condition;
 use zenobe_transfer::csv::{CsvOptions, CsvReader};
 use zenobe_transfer::ion::IonReader;
 use zenobe_transfer::lines::Lines;
 use zenobe_transfer::objects::{ObjectError, ObjectReader};
-use zenobe_transfer::{Compression, ContentError, Format, ReadError, Record};
-use zenobe_value::{Attributes, EncodedItem};
+use zenobe_transfer::{Compression, Format, ReadError, Record};
+use zenobe_value::{AttributeValue, Attributes, EncodedItem};
 
-use crate::json::lines::{LineError, has_more_than_item, read_line};
+use crate::json::decode::OrderedMap;
+use crate::json::lines::{LineError, read_line, read_put_line};
 use crate::messages::transfer;
+use crate::parameters::ConditionParameters;
 
 const BATCH_RECORDS_MAX: usize = 200;
 const BATCH_SIZE_BYTES_MAX: usize = 1 << 20;
@@ -24,6 +27,8 @@ const BATCHES_AHEAD: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) items: Vec<EncodedItem>,
+    /// The conditions of the items; none at all if no item has one.
+    pub(crate) conditions: Vec<Option<Condition>>,
     /// The number of each item in its object, from 0.
     pub(crate) item_numbers: Vec<u64>,
     /// What is wrong with the other records, by their number.
@@ -49,8 +54,8 @@ pub(crate) struct Reading {
     pub(crate) format: Format,
     pub(crate) compression: Compression,
     pub(crate) csv: CsvOptions,
-    /// Whether a record with anything besides its item is a fault.
-    pub(crate) takes_only_items: bool,
+    /// Whether a record may have a condition; anything else besides its item is a fault then. Otherwise all of it is ignored.
+    pub(crate) takes_conditions: bool,
     /// How many records are done already.
     pub(crate) skip: u64,
 }
@@ -97,10 +102,11 @@ impl Producer {
             let ends = match outcome {
                 Ok(None) => true,
                 Ok(Some(_)) | Err(Unread::Record(_)) if is_skipped => false,
-                Ok(Some(item)) => {
+                Ok(Some(Put { item, condition })) => {
                     let item = EncodedItem::encode(&item);
                     batch.items_size_bytes += item.as_bytes().len();
                     batch.items.push(item);
+                    batch.conditions.push(condition);
                     batch.item_numbers.push(number);
                     false
                 }
@@ -131,8 +137,17 @@ impl Producer {
 
     fn send(&self, mut batch: Batch) -> bool {
         batch.size_bytes = self.size_bytes.load(Ordering::Relaxed);
+        if batch.conditions.iter().all(Option::is_none) {
+            batch.conditions.clear();
+        }
         self.sender.blocking_send(Ok(batch)).is_ok()
     }
+}
+
+/// An item to put.
+struct Put {
+    item: Attributes,
+    condition: Option<Condition>,
 }
 
 /// Why there is no item.
@@ -146,43 +161,85 @@ enum Unread {
 type Bytes = Box<dyn Read + Send>;
 
 enum Records {
-    Json { lines: Lines<Bytes>, takes_only_items: bool },
+    Json { lines: Lines<Bytes>, takes_conditions: bool },
     Ion(IonReader<Bytes>),
     Csv(CsvReader<Bytes>),
 }
 
 impl Records {
     fn new(reading: Reading, bytes: Bytes) -> Records {
-        let Reading { format, csv, takes_only_items, .. } = reading;
+        let Reading { format, csv, takes_conditions, .. } = reading;
         match format {
-            Format::DynamoDbJson => Records::Json { lines: Lines::new(bytes), takes_only_items },
-            Format::Ion if takes_only_items => Records::Ion(IonReader::new(bytes).only_items()),
+            Format::DynamoDbJson => Records::Json { lines: Lines::new(bytes), takes_conditions },
+            Format::Ion if takes_conditions => Records::Ion(IonReader::new(bytes).with_others()),
             Format::Ion => Records::Ion(IonReader::new(bytes)),
             Format::Csv => Records::Csv(CsvReader::new(bytes, csv)),
         }
     }
 
-    fn next(&mut self) -> Result<Option<Attributes>, Unread> {
+    fn next(&mut self) -> Result<Option<Put>, Unread> {
         let record = match self {
-            Records::Json { lines, takes_only_items } => match lines.next_line() {
-                Ok(Some(line)) if *takes_only_items && has_more_than_item(line) => {
-                    return Err(Unread::Record(ContentError::MoreThanItem.to_string()));
+            Records::Json { lines, takes_conditions } => {
+                let Some(line) = lines.next_line().map_err(unread)? else { return Ok(None) };
+                if *takes_conditions {
+                    let (item, condition) = read_put_line(line).map_err(unread_line)?;
+                    return put(item, condition).map(Some);
                 }
-                Ok(Some(line)) => Ok(Some(read_line(line).map_err(|error| match error {
-                    LineError::NotJson => Unread::Rest(transfer::not_json()),
-                    LineError::Record(text) => Unread::Record(text),
-                })?)),
-                Ok(None) => Ok(None),
-                Err(error) => Err(error),
-            },
-            Records::Ion(reader) => reader.next_record(),
-            Records::Csv(reader) => reader.next_record(),
+                Some(read_line(line).map_err(unread_line)?)
+            }
+            Records::Ion(reader) => reader.next_record().map_err(unread)?,
+            Records::Csv(reader) => reader.next_record().map_err(unread)?,
         };
-        match record.map_err(unread)? {
+        match record {
             None => Ok(None),
-            Some(Record::Item(item)) => Ok(Some(item)),
+            Some(Record::Item(item)) => Ok(Some(Put { item, condition: None })),
+            Some(Record::ItemWith { item, others }) => {
+                put(item, condition_in(others).map_err(Unread::Record)?).map(Some)
+            }
             Some(Record::Change { .. }) => Err(Unread::Record(transfer::no_item())),
         }
+    }
+}
+
+fn put(item: Attributes, condition: ConditionParameters) -> Result<Put, Unread> {
+    let bound = condition.check_combination().and_then(|()| condition.bind());
+    let condition =
+        bound.map_err(|error| Unread::Record(error.message().unwrap_or_default().to_owned()))?;
+    Ok(Put { item, condition })
+}
+
+/// The condition of a record of Ion, whose members have the names that they have in JSON.
+fn condition_in(others: Attributes) -> Result<ConditionParameters, String> {
+    let mut condition = ConditionParameters::default();
+    for (name, value) in others {
+        match (name.as_str(), value) {
+            ("ConditionExpression", AttributeValue::S(text)) => condition.expression = Some(text),
+            ("ExpressionAttributeNames", AttributeValue::M(names)) => {
+                let text = |(placeholder, value)| match value {
+                    AttributeValue::S(text) => Ok((placeholder, text)),
+                    _ => Err(transfer::not_a_condition(&name)),
+                };
+                let names = names.into_iter().map(text).collect::<Result<_, String>>()?;
+                condition.names = Some(OrderedMap(names));
+            }
+            ("ExpressionAttributeValues", AttributeValue::M(values)) => {
+                let values = values.into_iter().map(|(name, value)| (name, Ok(value)));
+                condition.values = Some(OrderedMap(values.collect()));
+            }
+            (
+                "ConditionExpression" | "ExpressionAttributeNames" | "ExpressionAttributeValues",
+                _,
+            ) => return Err(transfer::not_a_condition(&name)),
+            _ => return Err(transfer::unknown_member(&name)),
+        }
+    }
+    Ok(condition)
+}
+
+fn unread_line(error: LineError) -> Unread {
+    match error {
+        LineError::NotJson => Unread::Rest(transfer::not_json()),
+        LineError::Record(text) => Unread::Record(text),
     }
 }
 

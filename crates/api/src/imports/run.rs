@@ -47,7 +47,8 @@ impl JobHandler for Importer {
                 report: None,
             };
             let progress = ImportProgress::decode(&row.progress);
-            let mut loader = Loader { engine, job, progress, faults, units_per_second: None };
+            let mut loader =
+                Loader { engine, job, progress, faults, units_per_second: None, measures: false };
             match run(&mut loader, parameters, object_store).await {
                 Ok(()) => finish(loader).await,
                 Err(stop) => end(loader, stop).await,
@@ -77,7 +78,7 @@ async fn run(
         format: parameters.format,
         compression: parameters.compression,
         csv: parameters.csv(&creation),
-        takes_only_items: false,
+        takes_conditions: false,
         skip: 0,
     };
     let table = table(loader, creation).await?;

@@ -6,9 +6,10 @@ use zenobe_value::limits::NESTING_LEVELS_MAX;
 use zenobe_value::{AttributeValue, Attributes, ItemRef, Number};
 
 use super::attribute_value::{NameFault, ValueFault, WireAttributes};
-use super::decode::{Decode, JsonError, JsonPosition, shape};
+use super::decode::{Decode, JsonError, JsonPosition, OrderedMap, shape};
 use super::{JsonReader, Kind, Writer, is_valid_json, write_item};
 use crate::messages::{serialization, transfer, value};
+use crate::parameters::ConditionParameters;
 
 /// Why a line holds no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,15 +28,38 @@ shape! {
     }
 }
 
+shape! {
+    struct PutLine {
+        "Item" => item: WireAttributes,
+        "ConditionExpression" => condition_expression: String,
+        "ExpressionAttributeNames" => expression_attribute_names: OrderedMap<String>,
+        "ExpressionAttributeValues" => expression_attribute_values: WireAttributes,
+    }
+}
+
+/// The members of a line that puts an item on a condition.
+const PUT_MEMBERS: [&str; 4] =
+    ["Item", "ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"];
+
+/// Reads a line that puts an item, perhaps on a condition. A condition that nobody evaluates would be worse than an item that
+/// is not put, so other members are a fault.
+pub(crate) fn read_put_line(line: &[u8]) -> Result<(Attributes, ConditionParameters), LineError> {
+    let decoded: PutLine = decoded(line)?;
+    if let Some(name) = other_member(line, &PUT_MEMBERS) {
+        return Err(LineError::Record(transfer::unknown_member(&name)));
+    }
+    let item = decoded.item.ok_or_else(|| LineError::Record(transfer::no_item()))?;
+    let condition = ConditionParameters {
+        expression: decoded.condition_expression,
+        names: decoded.expression_attribute_names,
+        values: decoded.expression_attribute_values,
+        ..ConditionParameters::default()
+    };
+    Ok((attributes(item)?, condition))
+}
+
 pub fn read_line(line: &[u8]) -> Result<Record, LineError> {
-    let decoded = decode(line).map_err(|error| match error {
-        JsonError::Type(fault) if is_valid_json(line) => {
-            LineError::Record(serialization::type_fault(&fault))
-        }
-        JsonError::Type(_) | JsonError::Syntax => LineError::NotJson,
-        JsonError::TooManyEntries => LineError::Record(transfer::too_many_attributes()),
-    })?;
-    match decoded {
+    match decoded(line)? {
         ItemLine { item: Some(item), .. } => Ok(Record::Item(attributes(item)?)),
         ItemLine { keys: Some(keys), new_image, .. } => {
             let new = new_image.map(attributes).transpose()?;
@@ -45,28 +69,41 @@ pub fn read_line(line: &[u8]) -> Result<Record, LineError> {
     }
 }
 
-/// Whether a line of JSON has members besides its item.
-pub(crate) fn has_more_than_item(line: &[u8]) -> bool {
-    let members = || -> Result<bool, JsonError> {
+/// The first member of a line that is none of those that are known.
+fn other_member(line: &[u8], known: &[&str]) -> Option<String> {
+    let other = || -> Result<Option<String>, JsonError> {
         let mut reader = JsonReader::new(line)?;
-        let (mut others, mut first) = (false, true);
+        let mut first = true;
         reader.begin_object()?;
         while let Some(name) = reader.next_member(first)? {
             first = false;
-            others |= name != "Item";
+            if !known.contains(&&*name) {
+                return Ok(Some(name.into_owned()));
+            }
             reader.skip()?;
         }
-        Ok(others)
+        Ok(None)
     };
-    members().unwrap_or(false)
+    // Whatever else is wrong has been found before.
+    other().unwrap_or(None)
 }
 
-fn decode(line: &[u8]) -> Result<ItemLine, JsonError> {
+fn decoded<T: Decode>(line: &[u8]) -> Result<T, LineError> {
+    decode(line).map_err(|error| match error {
+        JsonError::Type(fault) if is_valid_json(line) => {
+            LineError::Record(serialization::type_fault(&fault))
+        }
+        JsonError::Type(_) | JsonError::Syntax => LineError::NotJson,
+        JsonError::TooManyEntries => LineError::Record(transfer::too_many_attributes()),
+    })
+}
+
+fn decode<T: Decode>(line: &[u8]) -> Result<T, JsonError> {
     let mut reader = JsonReader::new(line)?;
     if reader.peek()? != Kind::Object {
         return Err(JsonError::Syntax);
     }
-    let decoded = ItemLine::decode(&mut reader, JsonPosition::Member)?;
+    let decoded = T::decode(&mut reader, JsonPosition::Member)?;
     reader.end()?;
     match reader.has_lost_entries() {
         true => Err(JsonError::TooManyEntries),
@@ -227,12 +264,27 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_puts_an_item_may_have_a_condition() {
+        let read = |line: &str| read_put_line(line.as_bytes());
+        let (item, condition) = read(r#" {"Item":{"Condition":{"S":"x"}}}"#).unwrap();
+        assert_eq!((item.len(), condition.expression), (1, None));
+        let line = r##"{"Item":{},"ConditionExpression":"#a = :b","ExpressionAttributeNames":{"#a":"a"},
+            "ExpressionAttributeValues":{":b":{"S":"b"}}}"##;
+        let (_, condition) = read(line).unwrap();
+        assert!(condition.bind().unwrap().is_some());
+        let LineError::Record(text) = read(r#"{"Item":{},"Condition":"x"}"#).unwrap_err() else {
+            panic!()
+        };
+        assert!(text.starts_with("Condition is unknown: "), "{text}");
+        assert_eq!(read("{}").unwrap_err(), LineError::Record("The line has no Item".to_owned()));
+        assert_eq!(read("{").unwrap_err(), LineError::NotJson);
+    }
+
+    #[test]
     fn a_line_that_is_not_json_differs_from_a_bad_item() {
         assert_eq!(read_line(b"{\"Item\":{"), Err(LineError::NotJson));
         assert_eq!(read_line(b"pk,sk"), Err(LineError::NotJson));
         assert_eq!(read_line(b"[]"), Err(LineError::NotJson));
-        assert!(has_more_than_item(br#"{"Item":{},"Condition":"x"}"#));
-        assert!(!has_more_than_item(br#" {"Item":{"Condition":{"S":"x"}}}"#));
         assert_eq!(fault("{}"), "The line has no Item");
         assert_eq!(
             fault(r#"{"Item":{"a":{"SS":[]}}}"#),

@@ -44,6 +44,19 @@ pub(crate) fn no_item() -> String {
     "The line has no Item".to_owned()
 }
 
+/// Our own: AWS's text is not recorded.
+pub(crate) fn unknown_member(name: &str) -> String {
+    format!(
+        "{name} is unknown: besides Item, a line may have ConditionExpression, \
+         ExpressionAttributeNames and ExpressionAttributeValues"
+    )
+}
+
+/// Our own: AWS's text is not recorded.
+pub(crate) fn not_a_condition(member: &str) -> String {
+    format!("{member} has another type than in PutItem")
+}
+
 pub(crate) fn too_many_attributes() -> String {
     "Item size has exceeded the maximum allowed size".to_owned()
 }

@@ -1,5 +1,6 @@
 //! StartBulkPutItems, DescribeBulkOperation, CancelBulkOperation and ListBulkOperations.
 
+use zenobe_engine::error::Error;
 use zenobe_engine::jobs::{JobRow, NewJob, Started};
 use zenobe_engine::schema::IndexStatus;
 use zenobe_transfer::{Compression, Format};
@@ -9,24 +10,30 @@ use super::job_page::{JobPage, constrain_limit};
 use super::stream_input::constrain_arn;
 use crate::constraints::{Enumeration, TableNameRule, Violations};
 use crate::error::ApiError;
+use crate::exports::{SSE_ALGORITHM, SseAlgorithm};
 use crate::imports::{
-    BULK_FORMAT, BULK_KIND, BulkParameters, INPUT_COMPRESSION, ImportProgress, bulk_arn,
-    write_bulk_head, write_bulk_operation,
+    BULK_FORMAT, BULK_KIND, BulkParameters, BulkReport, INPUT_COMPRESSION, ImportProgress,
+    bulk_arn, write_bulk_head, write_bulk_operation,
 };
 use crate::json::Writer;
 use crate::json::decode::{raw_member, request, shape};
 use crate::messages::constraint::Constraint;
-use crate::messages::transfer;
+use crate::messages::{export, transfer};
 use crate::{Context, Reply};
 
 const UNITS_MIN: i64 = 1_024;
-/// How many jobs are looked at for one that still runs on the same table.
-const RUNNING_LOOKED_AT_MAX: usize = 1_000;
 
-static OUTPUT_TYPE: Enumeration<bool> =
-    Enumeration(&[("ERROR", true), ("CONDITION_CHECK_FAILURE", false)]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutputType {
+    Error,
+    ConditionCheckFailure,
+}
+
+static OUTPUT_TYPE: Enumeration<OutputType> = Enumeration(&[
+    ("ERROR", OutputType::Error),
+    ("CONDITION_CHECK_FAILURE", OutputType::ConditionCheckFailure),
+]);
 static PERFORMANCE_TIER: Enumeration<()> = Enumeration(&[("STANDARD", ()), ("ACCELERATED", ())]);
-static SSE_ALGORITHM: Enumeration<()> = Enumeration(&[("AES256", ()), ("KMS", ())]);
 
 pub(crate) async fn start(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: StartBulkPutItemsInput = request(body)?;
@@ -35,31 +42,36 @@ pub(crate) async fn start(context: &Context<'_>, body: &[u8]) -> Result<Reply, A
         return Err(transfer::no_object_store("StartBulkPutItems"));
     }
     let name = context.table_name(input.table_name.as_deref(), TableNameRule::Settings)?;
-    let table = context.engine.current_table(&name).await;
-    let table = table.map_err(|error| context.table(&name.name, error))?;
-    let definition = table.definition();
-    let indexes = &definition.global_indexes;
-    if indexes.iter().any(|index| matches!(index.status, IndexStatus::Creating { .. })) {
-        return Err(transfer::bulk_table_busy(&name.name));
+    let mut parameters = parameters(context, &input, constrained, body);
+    loop {
+        let table = context.engine.current_table(&name).await;
+        let table = table.map_err(|error| context.table(&name.name, error))?;
+        let definition = table.definition();
+        let indexes = &definition.global_indexes;
+        if indexes.iter().any(|index| matches!(index.status, IndexStatus::Creating { .. })) {
+            return Err(transfer::bulk_table_busy(&name.name));
+        }
+        parameters.table_id.clone_from(&definition.uuid);
+        let new = NewJob {
+            namespace: (**context.namespace).clone(),
+            kind: BULK_KIND,
+            table: Some(name.name.clone()),
+            token: Some(parameters.token.clone()),
+            token_lifetime_ms: TOKEN_LIFETIME_MS,
+            parameters: parameters.encode(),
+            progress: ImportProgress::default().encode(),
+        };
+        return match context.engine.start_sole_job(new, &table).await {
+            Ok(Some(Started::New(row))) => Ok(described(&row)),
+            Ok(Some(Started::Existing(row))) if row.parameters == parameters.encode() => {
+                Ok(described(&row))
+            }
+            Ok(Some(Started::Existing(_))) => Err(transfer::bulk_token_mismatch()),
+            Ok(None) => Err(transfer::bulk_table_busy(&name.name)),
+            Err(Error::TableChanged { .. }) => continue,
+            Err(error) => Err(context.table(&name.name, error)),
+        };
     }
-    let parameters = parameters(context, &input, constrained, definition.uuid.clone(), body);
-    let new = NewJob {
-        namespace: (**context.namespace).clone(),
-        kind: BULK_KIND,
-        table: Some(name.name.clone()),
-        token: Some(parameters.token.clone()),
-        token_lifetime_ms: TOKEN_LIFETIME_MS,
-        parameters: parameters.encode(),
-        progress: ImportProgress::default().encode(),
-    };
-    check_idle(context, &name.name, &parameters.token).await?;
-    let started = context.engine.start_job(new).await;
-    let row = match started.map_err(|error| context.table(&name.name, error))? {
-        Started::New(row) => row,
-        Started::Existing(row) if row.parameters == parameters.encode() => row,
-        Started::Existing(_) => return Err(transfer::bulk_token_mismatch()),
-    };
-    Ok(described(&row))
 }
 
 pub(crate) async fn describe(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
@@ -132,7 +144,15 @@ shape! {
 struct Constrained {
     format: Format,
     compression: Compression,
-    reports_errors: bool,
+    output: Output,
+}
+
+/// How to report what is not put.
+#[derive(Debug, Clone, Copy)]
+struct Output {
+    has_errors: bool,
+    has_conditions: bool,
+    sse: SseAlgorithm,
 }
 
 fn constrain(input: &StartBulkPutItemsInput) -> Result<Constrained, ApiError> {
@@ -141,7 +161,7 @@ fn constrain(input: &StartBulkPutItemsInput) -> Result<Constrained, ApiError> {
     if let Some(token) = token.filter(|token| token.is_empty() || token.contains('$')) {
         violations.add(Some(token), "clientToken", Constraint::Pattern(TOKEN_PATTERN));
     }
-    let (mut format, mut compression, mut reports_errors) = (None, None, false);
+    let (mut format, mut compression, mut output) = (None, None, None);
     let path = "inputS3Configuration";
     match &input.input_s3_configuration {
         None => violations.add(None, path, Constraint::NotNull),
@@ -167,7 +187,7 @@ fn constrain(input: &StartBulkPutItemsInput) -> Result<Constrained, ApiError> {
     }
     match &input.output_s3_configuration {
         None => violations.add(None, "outputS3Configuration", Constraint::NotNull),
-        Some(given) => reports_errors = constrain_output(given, &mut violations),
+        Some(given) => output = constrain_output(given, &mut violations),
     }
     if input.table_name.is_none() {
         violations.add(None, "tableName", Constraint::NotNull);
@@ -178,15 +198,20 @@ fn constrain(input: &StartBulkPutItemsInput) -> Result<Constrained, ApiError> {
     let tier = input.performance_tier.as_deref();
     violations.enumeration(tier, "performanceTier", &PERFORMANCE_TIER);
     violations.finish()?;
+    let none = Output { has_errors: false, has_conditions: false, sse: SseAlgorithm::Aes256 };
+    let output = output.unwrap_or(none);
+    let key = input.output_s3_configuration.as_ref().and_then(|it| it.s3_sse_kms_key_id.as_ref());
+    if key.is_some() && output.sse != SseAlgorithm::Kms {
+        return Err(export::kms_key_unexpected());
+    }
     Ok(Constrained {
         format: format.unwrap_or(Format::DynamoDbJson),
         compression: compression.unwrap_or(Compression::None),
-        reports_errors,
+        output,
     })
 }
 
-/// Returns whether errors are to be reported.
-fn constrain_output(given: &OutputS3Configuration, violations: &mut Violations) -> bool {
+fn constrain_output(given: &OutputS3Configuration, violations: &mut Violations) -> Option<Output> {
     let path = "outputS3Configuration";
     constrain_bucket(
         given.s3_bucket.as_deref(),
@@ -196,43 +221,55 @@ fn constrain_output(given: &OutputS3Configuration, violations: &mut Violations) 
         violations,
     );
     let algorithm = given.s3_sse_algorithm.as_deref();
-    violations.enumeration(algorithm, &format!("{path}.s3SseAlgorithm"), &SSE_ALGORITHM);
+    let sse = violations.enumeration(algorithm, &format!("{path}.s3SseAlgorithm"), &SSE_ALGORITHM);
+    if let Some(key) = &given.s3_sse_kms_key_id {
+        violations.length(key, &format!("{path}.s3SseKmsKeyId"), 1, 2_048);
+    }
     let types_path = format!("{path}.outputType");
     let types = match &given.output_type {
         None => {
             violations.add(None, &types_path, Constraint::NotNull);
-            return false;
+            return None;
         }
         Some(types) => types,
     };
     violations.count(types.len(), &types_path, 1, usize::MAX, || "[]".to_owned());
-    let mut reports_errors = false;
+    let mut wanted = Vec::new();
     for (position, name) in types.iter().enumerate() {
         let path = format!("{types_path}.{}.member", position + 1);
-        reports_errors |= violations.enumeration(Some(name), &path, &OUTPUT_TYPE) == Some(true);
+        wanted.extend(violations.enumeration(Some(name), &path, &OUTPUT_TYPE));
     }
-    reports_errors
+    Some(Output {
+        has_errors: wanted.contains(&OutputType::Error),
+        has_conditions: wanted.contains(&OutputType::ConditionCheckFailure),
+        sse: sse.unwrap_or(SseAlgorithm::Aes256),
+    })
 }
 
 fn parameters(
     context: &Context<'_>,
     input: &StartBulkPutItemsInput,
     constrained: Constrained,
-    table_id: String,
     body: &[u8],
 ) -> BulkParameters {
     let source = input.input_s3_configuration.clone().unwrap_or_default();
     let output = input.output_s3_configuration.clone().unwrap_or_default();
     let member = |name: &str| raw_member(body, name).unwrap_or_default().to_owned();
-    let report = output.s3_bucket.filter(|_| constrained.reports_errors).map(|bucket| {
-        let prefix = output.s3_key_prefix.unwrap_or_default();
-        let prefix = prefix.strip_suffix('/').unwrap_or(&prefix);
-        let separator = if prefix.is_empty() { "" } else { "/" };
-        (bucket, format!("{prefix}{separator}AWSDynamoDB/{BULK_KIND}"))
-    });
+    let prefix = output.s3_key_prefix.unwrap_or_default();
+    let prefix = prefix.strip_suffix('/').unwrap_or(&prefix);
+    let separator = if prefix.is_empty() { "" } else { "/" };
+    let Output { has_errors, has_conditions, sse } = constrained.output;
+    let report = BulkReport {
+        bucket: output.s3_bucket.unwrap_or_default(),
+        prefix: format!("{prefix}{separator}AWSDynamoDB/{BULK_KIND}"),
+        has_errors,
+        has_conditions,
+        sse,
+        kms_key: output.s3_sse_kms_key_id,
+    };
     let units = input.max_write_request_units.and_then(|units| u64::try_from(units).ok());
     BulkParameters {
-        table_id,
+        table_id: String::new(),
         bucket: source.s3_bucket.unwrap_or_default(),
         prefix: source.s3_key_prefix,
         format: constrained.format,
@@ -243,20 +280,6 @@ fn parameters(
         token: input.client_token.clone().unwrap_or_else(|| context.engine.new_uuid()),
         input: member("InputS3Configuration"),
         output: member("OutputS3Configuration"),
-    }
-}
-
-/// Only one operation at a time may run on a table; the one with the same token is no other.
-async fn check_idle(context: &Context<'_>, table: &str, token: &str) -> Result<(), ApiError> {
-    let jobs = context.engine.jobs(context.namespace, BULK_KIND, None, RUNNING_LOOKED_AT_MAX).await;
-    let (rows, _) = jobs.map_err(|error| context.table(table, error))?;
-    let is_other = |row: &JobRow| {
-        let is_same_token = row.token.as_deref() == Some(token);
-        !row.status.is_final() && row.table.as_deref() == Some(table) && !is_same_token
-    };
-    match rows.iter().any(is_other) {
-        true => Err(transfer::bulk_table_busy(table)),
-        false => Ok(()),
     }
 }
 

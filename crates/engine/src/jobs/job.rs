@@ -1,12 +1,15 @@
 //! A job in the hands of its handler.
 
+use parking_lot::Mutex;
 use zenobe_store::{Batch, Key, Value, WriteSet, write_with};
 use zenobe_value::Attributes;
 
 use super::{JobRow, JobStatus, key_of};
 use crate::Engine;
+use crate::bulk_load::ItemLoad;
 use crate::error::{Error, Result};
 use crate::lease::Lease;
+use crate::write::commit::Terms;
 
 /// What becomes of the table that a failed job was filling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +77,37 @@ impl Job {
         engine.jobs.note(&row);
         self.row = row;
         Ok(())
+    }
+
+    /// Puts the items of `load` and stores what is done then, in one write, so that nothing is ever put twice. Returns
+    /// whether it is done. Otherwise nothing was written: `load` has further errors, or other indexes, by which `progress`
+    /// may change.
+    ///
+    /// # Errors
+    /// [`Error::TableNotFound`] if the table is gone. Nothing is written then. If an error leaves open whether the write has
+    /// happened, the stored job tells.
+    pub async fn load(
+        &mut self,
+        engine: &Engine,
+        load: &mut ItemLoad<'_>,
+        progress: &Attributes,
+    ) -> Result<bool> {
+        if load.is_empty() {
+            self.save(engine, progress.clone()).await?;
+            return Ok(true);
+        }
+        let step = JobStep {
+            key: key_of(&self.row),
+            lease: &self.lease,
+            progress,
+            saved: Mutex::default(),
+        };
+        let is_done = load.commit(engine, Terms::Job(&step)).await?;
+        if is_done && let Some(row) = step.saved.into_inner() {
+            engine.jobs.note(&row);
+            self.row = row;
+        }
+        Ok(is_done)
     }
 
     /// Ends the job with success, and makes its table ready.
@@ -153,6 +187,35 @@ impl Engine {
         let outcome = step.await;
         paced.rest_from(processors).await;
         outcome
+    }
+}
+
+/// A step of a job: a write of items that also stores the job's progress.
+pub(crate) struct JobStep<'a> {
+    key: Key,
+    lease: &'a Lease,
+    progress: &'a Attributes,
+    /// The job's row as the last decision left it.
+    saved: Mutex<Option<JobRow>>,
+}
+
+impl<'a> JobStep<'a> {
+    /// The key of the job's row, which the write declares.
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(crate) fn lease(&self) -> &'a Lease {
+        self.lease
+    }
+
+    /// Adds the progress to the batch. `stored` is the job's row.
+    pub(crate) fn save(&self, stored: Option<&Value>, batch: &mut Batch) -> Result<()> {
+        let mut row = running(stored)?;
+        row.progress = self.progress.clone();
+        batch.put(self.key.clone(), row.encode());
+        *self.saved.lock() = Some(row);
+        Ok(())
     }
 }
 

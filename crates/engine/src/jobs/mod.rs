@@ -33,6 +33,7 @@ use crate::row::Fields;
 use crate::schema::Namespace;
 
 pub(crate) use copy_progress::CopyProgress;
+pub(crate) use job::JobStep;
 pub use job::{FailedTable, Job};
 pub use job_row::{JobRow, JobStatus};
 
@@ -155,45 +156,110 @@ impl Engine {
     pub(crate) async fn start_job_on(&self, new: NewJob, table: Option<&Table>) -> Result<Started> {
         let token_lifetime_ms = new.token_lifetime_ms;
         let row = self.new_job_row(new);
+        match self.begin_job(row, token_lifetime_ms, table, None).await? {
+            Begun::Started(started) => Ok(started),
+            Begun::Occupied | Begun::Overtaken => unreachable!("it may run beside others"),
+        }
+    }
+
+    /// Starts a job that must be the only one of its kind on its table, if the table is still as it was. Returns `None`
+    /// while another one runs.
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`]
+    pub async fn start_sole_job(&self, new: NewJob, table: &Table) -> Result<Option<Started>> {
+        let token_lifetime_ms = new.token_lifetime_ms;
+        let row = self.new_job_row(new);
+        let name = &table.definition().name;
+        let key = keyspace::job_occupying_table_row(&row.namespace, &row.kind, name);
+        loop {
+            let last = self.store.get(&key).await?.map(|row| id_in(&row)).transpose()?;
+            let occupation = Occupation { key: key.clone(), last };
+            let begun =
+                self.begin_job(row.clone(), token_lifetime_ms, Some(table), Some(&occupation));
+            match begun.await? {
+                Begun::Started(started) => return Ok(Some(started)),
+                Begun::Occupied => return Ok(None),
+                // Another one was faster. It must be looked at first.
+                Begun::Overtaken => {}
+            }
+        }
+    }
+
+    /// Stores a new job in one write, if nothing stands against it.
+    async fn begin_job(
+        &self,
+        row: JobRow,
+        token_lifetime_ms: u64,
+        table: Option<&Table>,
+        occupation: Option<&Occupation>,
+    ) -> Result<Begun> {
         let now_ms = row.started_at_ms;
-        let mut keys = vec![key_of(&row)];
-        keys.extend(
-            row.token
-                .as_ref()
-                .map(|token| keyspace::job_token_row(&row.namespace, &row.kind, token)),
-        );
         let expires_at_ms = now_ms.saturating_add(token_lifetime_ms);
-        let guards: Vec<Key> = table.iter().map(|table| table.guard_key().clone()).collect();
+        let key_of_token = token_key(&row);
+        let key_of_table = occupation.map(|occupation| &occupation.key);
+        let keys: Vec<Key> = [Some(&key_of(&row)), key_of_token.as_ref(), key_of_table]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        let last = occupation.and_then(|occupation| occupation.last.as_ref());
+        let version = table.map(|table| table.guard_key().clone());
+        let last_row = last.map(|id| keyspace::job_row(&row.namespace, &row.kind, id));
+        let guards: Vec<Key> = version.into_iter().chain(last_row).collect();
         let set = WriteSet { guards: &guards, keys: &keys };
         let written = write_with(&*self.store, set, |reads| {
-            let (versions, reads) = reads.split_at(guards.len());
-            if let Some(token) = reads.get(1).and_then(Option::as_ref) {
+            let (guards, rows) = reads.split_at(guards.len());
+            let mut guards = guards.iter();
+            let mut rows = rows.iter().skip(1);
+            let nothing = |found| Ok::<_, Error>((Batch::new(), found));
+            if key_of_token.is_some()
+                && let Some(Some(token)) = rows.next()
+            {
                 let token = JobTokenRow::decode(token)?;
                 if token.expires_at_ms > now_ms {
-                    return Ok::<_, Error>((Batch::new(), Some(token.id)));
+                    return nothing(Found::Token { id: token.id });
                 }
             }
-            if let (Some(table), [version, ..]) = (table, versions) {
+            if let (Some(table), Some(version)) = (table, guards.next()) {
                 table.check_current(version.as_ref())?;
             }
+            if let (Some(_), Some(occupying)) = (occupation, rows.next()) {
+                let stored = occupying.as_ref().map(|row| id_in(row)).transpose()?;
+                if stored.as_ref() != last {
+                    return nothing(Found::Overtaken);
+                }
+                if let Some(Some(other)) = guards.next()
+                    && !JobRow::decode(other)?.status.is_final()
+                {
+                    return nothing(Found::Occupied);
+                }
+            }
             let mut batch = Batch::new();
-            batch.put(keys[0].clone(), row.encode());
-            if let Some(key) = keys.get(1) {
+            batch.put(key_of(&row), row.encode());
+            if let Some(key) = &key_of_token {
                 let token = JobTokenRow { id: row.id.clone(), expires_at_ms };
                 batch.put(key.clone(), token.encode());
             }
-            Ok((batch, None))
-        });
-        let (existing, _) = written.await??;
-        match existing {
-            None => {
-                self.background.wake();
-                Ok(Started::New(row))
+            if let Some(key) = key_of_table {
+                let mut fields = Fields::default();
+                fields.text("id", &row.id);
+                batch.put(key.clone(), fields.encode());
             }
-            Some(id) => match self.job(&row.namespace, &row.kind, &id).await? {
-                Some(existing) => Ok(Started::Existing(existing)),
+            Ok((batch, Found::Nothing))
+        });
+        let (found, _) = written.await??;
+        match found {
+            Found::Nothing => {
+                self.background.wake();
+                Ok(Begun::Started(Started::New(row)))
+            }
+            Found::Token { id } => match self.job(&row.namespace, &row.kind, &id).await? {
+                Some(existing) => Ok(Begun::Started(Started::Existing(existing))),
                 None => Err(Error::Corrupt { detail: format!("a token names the job {id}") }),
             },
+            Found::Occupied => Ok(Begun::Occupied),
+            Found::Overtaken => Ok(Begun::Overtaken),
         }
     }
 
@@ -278,23 +344,25 @@ impl Engine {
             ended_at_ms.saturating_add(RETENTION_MS) < moment.now_ms
         };
         for row in rows.iter().filter(is_old) {
-            let mut keys = vec![key_of(row)];
-            keys.extend(
-                row.token
-                    .as_ref()
-                    .map(|token| keyspace::job_token_row(&row.namespace, &row.kind, token)),
-            );
+            let of_table = row
+                .table
+                .as_ref()
+                .map(|table| keyspace::job_occupying_table_row(&row.namespace, &row.kind, table));
+            let keys: Vec<Key> =
+                [Some(key_of(row)), token_key(row), of_table].into_iter().flatten().collect();
             let set = WriteSet { guards: lease.guards(), keys: &keys };
             let written = write_with(&*self.store, set, |reads| {
                 let (guards, rows) = reads.split_at(lease.guards().len());
                 lease.check(guards)?;
                 let mut batch = Batch::new();
                 batch.delete(keys[0].clone());
-                // A later job may have the token by now.
-                if let Some(token) = rows.get(1).and_then(Option::as_ref)
-                    && JobTokenRow::decode(token)?.id == row.id
-                {
-                    batch.delete(keys[1].clone());
+                // A later job may have the token or the table by now.
+                for (key, stored) in keys.iter().zip(rows).skip(1) {
+                    if let Some(stored) = stored
+                        && id_in(stored)? == row.id
+                    {
+                        batch.delete(key.clone());
+                    }
                 }
                 Ok::<_, Error>((batch, ()))
             });
@@ -306,6 +374,43 @@ impl Engine {
 
 pub(crate) fn key_of(row: &JobRow) -> Key {
     keyspace::job_row(&row.namespace, &row.kind, &row.id)
+}
+
+fn token_key(row: &JobRow) -> Option<Key> {
+    let token = row.token.as_ref()?;
+    Some(keyspace::job_token_row(&row.namespace, &row.kind, token))
+}
+
+/// The id of the job that a row names.
+fn id_in(row: &[u8]) -> Result<String> {
+    Fields::decode(row, "a row that names a job")?.take_text("id")
+}
+
+/// What a job that must be alone on its table depends on.
+struct Occupation {
+    /// The row that names the last such job of the table.
+    key: Key,
+    /// That job, as read before. It may have ended.
+    last: Option<String>,
+}
+
+/// What stands against a new job.
+enum Found {
+    Nothing,
+    /// A job that was started with the same token.
+    Token {
+        id: String,
+    },
+    Occupied,
+    Overtaken,
+}
+
+enum Begun {
+    Started(Started),
+    /// Another job runs on the table.
+    Occupied,
+    /// The last job of the table is not the one that was read before.
+    Overtaken,
 }
 
 /// Which job a token stands for.

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
+use zenobe_expression::{Binder, ExpressionKind};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::yielding::YieldingStore;
@@ -11,7 +12,7 @@ use crate::catalog::tests::create_table;
 use crate::clock::{Clock, ManualClock};
 use crate::command::{GetItem, TableName};
 use crate::schema::Filling;
-use crate::{EngineOptions, IndexKeyCheck};
+use crate::{EngineOptions, IndexKeyCheck, ItemLoad};
 
 const NOW_MS: u64 = 1_700_000_000_000;
 const STEPS: u64 = 5;
@@ -411,4 +412,128 @@ async fn the_last_of_several_items_with_one_key_stays() {
         let statistics = engine.describe_table(&name).await.unwrap().statistics;
         assert_eq!(statistics.item_count, 3);
     }
+}
+
+/// Racing starts find each other, whoever is first.
+#[tokio::test]
+async fn a_sole_job_has_its_table_to_itself() {
+    for seed in 0..20 {
+        let (store, clock) = new_store();
+        let store: Arc<dyn Store> = Arc::new(YieldingStore::new(store, seed));
+        let engine = open(&store, &clock).await;
+        for name in ["t", "u"] {
+            engine.create_table(create_table(&name_of(name))).await.unwrap();
+        }
+        let (table, other) = (
+            engine.table(&name_of("t")).await.unwrap(),
+            engine.table(&name_of("u")).await.unwrap(),
+        );
+        let starts = (0..4).map(|_| engine.start_sole_job(new_job("t", None), &table));
+        let started = futures_util::future::try_join_all(starts).await.unwrap();
+        let started: Vec<Started> = started.into_iter().flatten().collect();
+        let [Started::New(first)] = &started[..] else { panic!("seed {seed}: {started:?}") };
+        assert!(engine.start_sole_job(new_job("u", None), &other).await.unwrap().is_some());
+
+        let mut job = Job::new(first.clone(), Lease::default());
+        job.finish(&engine, progress(STEPS)).await.unwrap();
+        let with_token = new_job("t", Some("token"));
+        let second = engine.start_sole_job(with_token.clone(), &table).await.unwrap();
+        let Some(Started::New(second)) = second else { panic!("{second:?}") };
+        let again = engine.start_sole_job(with_token, &table).await.unwrap();
+        assert_eq!(again, Some(Started::Existing(second.clone())), "the same token");
+        assert_eq!(engine.start_sole_job(new_job("t", None), &table).await.unwrap(), None);
+
+        // The row that says so is forgotten with the job that it names.
+        let key = keyspace::job_occupying_table_row(&namespace(), "fill", "t");
+        engine.forget_old_jobs(std::slice::from_ref(first), &Lease::default()).await.unwrap();
+        assert!(engine.store.get(&key).await.unwrap().is_some());
+        let mut job = Job::new(second, Lease::default());
+        job.finish(&engine, progress(STEPS)).await.unwrap();
+        clock.advance_ms(RETENTION_MS + 1);
+        engine.forget_old_jobs(&[job.row().clone()], &Lease::default()).await.unwrap();
+        assert!(engine.store.get(&key).await.unwrap().is_none());
+    }
+}
+
+/// What a step has put is done, even if nothing happens after it.
+#[tokio::test]
+async fn items_and_progress_are_stored_in_one_write() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    let name = name_of("t");
+    engine.create_table(create_table(&name)).await.unwrap();
+    let table = engine.table(&name).await.unwrap();
+    let row = start(&engine, "t", None).await;
+    let mut job = Job::new(row.clone(), Lease::default());
+    let item = |key: &str| {
+        let key = AttributeValue::S(key.into());
+        EncodedItem::encode(&Attributes::from([("pk".into(), key)]))
+    };
+    let exists = async |key: &str| {
+        let key = Attributes::from([("pk".to_owned(), AttributeValue::S(key.into()))]);
+        let get = GetItem { table: name.clone(), key, projection: None, consistent: true };
+        engine.get_item(&get).await.unwrap().item.is_some()
+    };
+
+    let items = [item("a"), item("")];
+    let mut load = ItemLoad::new(&table, &items, &[], IndexKeyCheck::Strict);
+    assert!(load.errors()[1].is_some());
+    assert!(job.load(&engine, &mut load, &progress(2)).await.unwrap());
+    let stored = engine.job(&row.namespace, &row.kind, &row.id).await.unwrap().unwrap();
+    assert_eq!((done(&stored), done(job.row())), (2, 2));
+    assert!(exists("a").await);
+
+    // Nothing to put is progress as well, and a request to stop is seen with the next step.
+    let nothing = [item("")];
+    let mut load = ItemLoad::new(&table, &nothing, &[], IndexKeyCheck::Strict);
+    engine.cancel_job(&row.namespace, &row.kind, &row.id).await.unwrap();
+    assert!(!job.is_cancelled());
+    assert!(job.load(&engine, &mut load, &progress(3)).await.unwrap());
+    assert!(job.is_cancelled());
+    assert_eq!(done(job.row()), 3);
+
+    // A job that has ended puts nothing more.
+    let mut late = Job::new(row, Lease::default());
+    job.cancel(&engine, progress(3), FailedTable::Keep).await.unwrap();
+    let items = [item("b")];
+    let mut load = ItemLoad::new(&table, &items, &[], IndexKeyCheck::Strict);
+    let refused = late.load(&engine, &mut load, &progress(4)).await;
+    assert!(matches!(refused, Err(Error::LeaseLost { .. })), "{refused:?}");
+    assert!(!exists("b").await);
+}
+
+/// Conditions hold or fail as if the items were put one after the other.
+#[tokio::test]
+async fn a_load_with_conditions_ends_before_an_item_that_it_has() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    let name = name_of("t");
+    engine.create_table(create_table(&name)).await.unwrap();
+    let table = engine.table(&name).await.unwrap();
+    let mut job = Job::new(start(&engine, "t", None).await, Lease::default());
+    let item = |key: &str, value: u64| {
+        let key = AttributeValue::S(key.into());
+        let value = AttributeValue::N(Number::from(value));
+        EncodedItem::encode(&Attributes::from([("pk".into(), key), ("v".into(), value)]))
+    };
+    let is_new = || {
+        let mut binder = Binder::new(None, None);
+        Some(binder.condition(ExpressionKind::Condition, "attribute_not_exists(pk)").unwrap())
+    };
+    let items = [item("a", 1), item("b", 1), item("a", 2), item("b", 2)];
+    let conditions = [is_new(), None, is_new(), None];
+    let mut first = ItemLoad::new(&table, &items, &conditions, IndexKeyCheck::Strict);
+    assert_eq!(first.errors().len(), 2, "it ends before the second a");
+    assert!(job.load(&engine, &mut first, &progress(2)).await.unwrap());
+
+    let mut second = ItemLoad::new(&table, &items[2..], &conditions[2..], IndexKeyCheck::Strict);
+    assert!(!job.load(&engine, &mut second, &progress(4)).await.unwrap(), "nothing is written yet");
+    assert_eq!(done(job.row()), 2);
+    let [Some(Error::ConditionFailed { item: Some(existing) }), None] = second.errors() else {
+        panic!("{:?}", second.errors())
+    };
+    assert_eq!(*existing, items[0]);
+    assert_eq!(second.sizes().table_bytes, items[3].as_item().size_bytes() as u64);
+    assert!(job.load(&engine, &mut second, &progress(4)).await.unwrap());
+    assert_eq!(done(job.row()), 4);
 }

@@ -12,6 +12,7 @@ use crate::catalog::{GuardCheck, Table};
 use crate::change::{Cause, Change, ChangeEffect, KnownEntries, NeedsEntries, size_bytes};
 use crate::command::{Consumed, ItemCollection};
 use crate::error::{Error, Result};
+use crate::jobs::JobStep;
 use crate::lease::Lease;
 use crate::throughput::ThroughputMode;
 use crate::transactions::token::{IdempotencyToken, RepeatedTransaction, TokenState};
@@ -71,12 +72,32 @@ pub(crate) enum Terms<'a> {
     Token(&'a IdempotencyToken),
     /// The write happens only while the lease holds.
     Lease(&'a Lease),
+    /// Like a lease. The write also stores the progress of a job.
+    Job(&'a JobStep<'a>),
 }
 
 impl<'a> Terms<'a> {
     fn token(self) -> Option<&'a IdempotencyToken> {
         match self {
             Terms::Token(token) => Some(token),
+            Terms::None | Terms::Lease(_) | Terms::Job(_) => None,
+        }
+    }
+
+    /// The lease of background work.
+    fn lease(self) -> Option<&'a Lease> {
+        match self {
+            Terms::Lease(lease) => Some(lease),
+            Terms::Job(step) => Some(step.lease()),
+            Terms::None | Terms::Token(_) => None,
+        }
+    }
+
+    /// The row besides items that is written.
+    fn row_key(self) -> Option<&'a Key> {
+        match self {
+            Terms::Token(token) => Some(token.row_key()),
+            Terms::Job(step) => Some(step.key()),
             Terms::None | Terms::Lease(_) => None,
         }
     }
@@ -142,7 +163,7 @@ fn write_through(
 ) {
     match (committed, terms) {
         // Loading a table or expiring its items must not push out what clients use.
-        (Committed::Written(_), Terms::Lease(_)) => cached.changed(),
+        (Committed::Written(_), Terms::Lease(_) | Terms::Job(_)) => cached.changed(),
         (Committed::Written(written), _) => {
             let items = intents.iter().zip(written).filter(|(intent, _)| !intent.is_check());
             cached.written(items.map(|(_, written)| written.new.as_ref()));
@@ -190,7 +211,7 @@ impl Times {
 /// The write set of one attempt.
 ///
 /// Guards: the version row of each table, the items that are only checked, then the lease. Keys:
-/// the token's row, the items that are written, then those entries of incomplete indexes whose
+/// the row of the token or the job, the items that are written, then those entries of incomplete indexes whose
 /// presence matters. Items are in the order of their intents.
 struct Attempt<'a> {
     engine: &'a Engine,
@@ -212,14 +233,14 @@ impl<'a> Attempt<'a> {
             }
         }
         let mut guards: Vec<Key> = tables.iter().map(|table| table.guard_key().clone()).collect();
-        let token = terms.token();
-        let mut keys: Vec<Key> = Vec::with_capacity(token.iter().len() + intents.len());
-        keys.extend(token.map(|token| token.row_key().clone()));
+        let row_key = terms.row_key();
+        let mut keys: Vec<Key> = Vec::with_capacity(row_key.iter().len() + intents.len());
+        keys.extend(row_key.cloned());
         for intent in intents {
             let list = if intent.is_check() { &mut guards } else { &mut keys };
             list.push(intent.item_key.clone());
         }
-        if let Terms::Lease(lease) = terms {
+        if let Some(lease) = terms.lease() {
             guards.extend_from_slice(lease.guards());
         }
         let entries_start = keys.len();
@@ -251,6 +272,9 @@ impl<'a> Attempt<'a> {
             let tables = self.intents.iter().map(|intent| &*intent.table);
             token.remember(tables.zip(&written), &mut batch);
         }
+        if let Terms::Job(step) = self.terms {
+            step.save(keys[0].as_ref(), &mut batch).map_err(NotWritten::Failed)?;
+        }
         Ok((batch, written))
     }
 
@@ -271,14 +295,11 @@ impl<'a> Attempt<'a> {
         guards: &[Option<Value>],
         keys: &[Option<Value>],
     ) -> Result<(), NotWritten> {
-        let token = match self.terms {
-            Terms::None => return Ok(()),
-            Terms::Token(token) => token,
-            Terms::Lease(lease) => {
-                let (_, guards) = guards.split_at(guards.len() - lease.guards().len());
-                return lease.check(guards).map_err(NotWritten::Failed);
-            }
-        };
+        if let Some(lease) = self.terms.lease() {
+            let (_, guards) = guards.split_at(guards.len() - lease.guards().len());
+            return lease.check(guards).map_err(NotWritten::Failed);
+        }
+        let Some(token) = self.terms.token() else { return Ok(()) };
         match token.state(keys[0].as_ref()).map_err(NotWritten::Failed)? {
             TokenState::Unused => Ok(()),
             TokenState::Done(repeated) => Err(NotWritten::Repeated(repeated)),
@@ -292,7 +313,7 @@ impl<'a> Attempt<'a> {
         keys: &[Option<Value>],
     ) -> Result<Vec<WrittenItem>, NotWritten> {
         let mut checked = guards[self.tables.len()..].iter();
-        let mut changed = keys[self.terms.token().iter().len()..].iter();
+        let mut changed = keys[self.terms.row_key().iter().len()..].iter();
         let mut images = Vec::with_capacity(self.intents.len());
         // Stays empty, without allocating, until there is an error.
         let mut errors: Vec<Option<Error>> = Vec::new();
@@ -356,7 +377,7 @@ impl<'a> Attempt<'a> {
     /// An index that can't keep up holds back the writes of its table. What background work writes
     /// is free.
     fn check_throughput(&self, written: &[WrittenItem]) -> Result<(), NotWritten> {
-        if matches!(self.terms, Terms::Lease(_)) {
+        if self.terms.lease().is_some() {
             return Ok(());
         }
         let is_enforced =

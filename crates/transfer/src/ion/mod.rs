@@ -25,7 +25,7 @@ pub use write::{write_change, write_item};
 pub struct IonReader<R> {
     source: ByteSource<R>,
     encoding: Encoding,
-    takes_only_items: bool,
+    returns_others: bool,
 }
 
 enum Encoding {
@@ -64,13 +64,13 @@ const DEPTH_MAX: usize = 256;
 
 impl<R: Read> IonReader<R> {
     pub fn new(reader: R) -> IonReader<R> {
-        let (encoding, takes_only_items) = (Encoding::Unknown, false);
-        IonReader { source: ByteSource::new(reader), encoding, takes_only_items }
+        let (encoding, returns_others) = (Encoding::Unknown, false);
+        IonReader { source: ByteSource::new(reader), encoding, returns_others }
     }
 
-    /// Makes a record with anything besides its item an error, for callers who must not ignore it.
-    pub fn only_items(self) -> IonReader<R> {
-        IonReader { takes_only_items: true, ..self }
+    /// Returns what a record has besides its item, for callers who must not ignore it.
+    pub fn with_others(self) -> IonReader<R> {
+        IonReader { returns_others: true, ..self }
     }
 
     /// The next record, or `None` after the last one.
@@ -100,8 +100,8 @@ impl<R: Read> IonReader<R> {
                 Ok(Parsed { length, content }) => {
                     self.source.consume(length);
                     if let Content::Value(value) = content {
-                        let strict = self.takes_only_items;
-                        let record = value.and_then(|value| records::record(value, strict));
+                        let with_others = self.returns_others;
+                        let record = value.and_then(|value| records::record(value, with_others));
                         return record.map(Some).map_err(ReadError::Record);
                     }
                 }

@@ -9,10 +9,7 @@ use crate::Record;
 use crate::read_error::ContentError;
 
 /// The record that a top-level value is: `{Item: {…}}`, or `{Record: {…}}` in incremental exports.
-pub(super) fn record(
-    value: AttributeValue,
-    takes_only_items: bool,
-) -> Result<Record, ContentError> {
+pub(super) fn record(value: AttributeValue, with_others: bool) -> Result<Record, ContentError> {
     let mut members = structure(Some(value))?;
     if let Some(change) = members.remove("Record") {
         let mut change = structure(Some(change))?;
@@ -22,11 +19,11 @@ pub(super) fn record(
         return Ok(Record::Change { keys, new });
     }
     let item = structure(members.remove("Item"))?;
-    if takes_only_items && !members.is_empty() {
-        return Err(ContentError::MoreThanItem);
-    }
     check_nesting([&item])?;
-    Ok(Record::Item(item))
+    match with_others && !members.is_empty() {
+        true => Ok(Record::ItemWith { item, others: members }),
+        false => Ok(Record::Item(item)),
+    }
 }
 
 fn structure(value: Option<AttributeValue>) -> Result<Attributes, ContentError> {

@@ -266,3 +266,14 @@ fn symbols_are_bounded_in_number_and_size() {
         assert!(error.to_string().ends_with("16 MiB of them"), "{error}");
     }
 }
+
+#[test]
+fn other_members_are_returned_on_request() {
+    let bytes = b"{Item:{a:1.},Other:\"x\"} {Item:{}}";
+    assert!(matches!(read(bytes)[0], Ok(Record::Item(_))));
+    let mut reader = IonReader::new(&bytes[..]).with_others();
+    let Ok(Some(Record::ItemWith { item, others })) = reader.next_record() else { panic!() };
+    assert_eq!((item.len(), others.len()), (1, 1));
+    assert_eq!(others["Other"], AttributeValue::S("x".to_owned()));
+    assert_eq!(reader.next_record().unwrap(), Some(Record::Item(Attributes::new())));
+}

@@ -331,7 +331,9 @@ fn change(
     keys: &TableKeys,
 ) -> Result<(Vec<u8>, String, bool), String> {
     let (mut item, is_put) = match record {
-        Record::Item(item) | Record::Change { new: Some(item), .. } => (item, true),
+        Record::Item(item)
+        | Record::ItemWith { item, .. }
+        | Record::Change { new: Some(item), .. } => (item, true),
         Record::Change { keys, new: None } => (keys, false),
     };
     rules.apply(&mut item);
