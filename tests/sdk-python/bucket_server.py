@@ -14,11 +14,11 @@ def open_store():
     return store
 
 
-def start(store, data):
+def start(store, data, *more):
     credentials = data.parent / "s3-key"
     credentials.write_text("test:test\n")
     credentials.chmod(0o600)
-    return Server(data, arguments=["--s3-endpoint", store.endpoint, "--s3-credentials", str(credentials)])
+    return Server(data, arguments=["--s3-endpoint", store.endpoint, "--s3-credentials", str(credentials), *more])
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ class ObjectStore:
 class Proxy:
     """Passes requests on. `throttled`, `cut` and `corrupted` are how many of the next requests for objects to answer with
     SlowDown, to break off in the middle, or to pass on with another body; `hold` makes requests for objects beyond the first
-    so many wait for `release`; while it is `away`, no request is answered."""
+    so many wait to be released; while it is `away`, no request is answered."""
 
     def __init__(self, target):
         self.target = target
@@ -58,6 +58,22 @@ class Proxy:
         self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+    def hold_after(self, count):
+        """Holds the requests for objects after so many more."""
+        with self.lock:
+            self.reads, self.hold = 0, count
+
+    def holds(self):
+        """Whether a request is held."""
+        return self.hold is not None and self.reads > self.hold
+
+    def release(self):
+        """Answers what it has held, and holds nothing more."""
+        with self.lock:
+            self.hold = None
+            held, self.released = self.released, threading.Event()
+        held.set()
+
     def fault(self, method, path):
         """What goes wrong with this request."""
         is_object = path.split("?")[0].strip("/").count("/") > 0
@@ -82,6 +98,7 @@ class Proxy:
             return None
 
     def answer(self, request):
+        released = self.released
         fault = self.fault(request.command, request.path)
         if fault == "throttle":
             body = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
@@ -95,7 +112,7 @@ class Proxy:
             request.connection.close()
             return
         if fault == "hold":
-            self.released.wait(60)
+            released.wait(60)
         length = int(request.headers.get("Content-Length", 0))
         onward = http.client.HTTPConnection(*self.target)
         headers = {name: value for name, value in request.headers.items() if name.lower() != "connection"}
@@ -123,6 +140,6 @@ class Proxy:
             request.connection.close()
 
     def close(self):
-        self.released.set()
+        self.release()
         self.server.shutdown()
         self.server.server_close()
