@@ -17,8 +17,9 @@ import support
 from bucket_server import client, open_store, server, start, store  # noqa: F401 (fixtures)
 from server import Server, binary
 from streams import Clock
+from test_bulk_puts import begin as begin_bulk_put, wait as wait_for_bulk_put
 from test_export_command import assert_kept_by_csv
-from test_imports import TO_WIRE, canonical, items, run as run_import, scan
+from test_imports import TO_WIRE, canonical, items, run as run_import, scan, wait as wait_for_import
 
 
 @pytest.fixture(scope="module")
@@ -302,18 +303,14 @@ def test_a_killed_server_goes_on_with_its_export(tmp_path, requests):
         wire = [{"pk": {"S": "k"}, "sk": {"N": str(n)}, "b": {"B": os.urandom(390_000)}} for n in range(56)]
         table = filled(client, wire)
         expected = canonical(scan(client, table))
-        store.proxy.hold, store.proxy.reads = requests, 0
+        store.proxy.hold_after(requests)
         description = begin(client, table)
         folder = f"AWSDynamoDB/{description['ExportArn'].rsplit('/')[-1]}"
-        deadline = time.monotonic() + 60
-        while store.proxy.reads <= requests:
-            assert time.monotonic() < deadline, keys(store, folder)
-            time.sleep(0.02)
+        support.wait_until(store.proxy.holds, "a request is held")
         assert client.describe_export(ExportArn=description["ExportArn"])["ExportDescription"]["ExportStatus"] == "IN_PROGRESS"
         assert f"{folder}/manifest-summary.json" not in keys(store, folder)
         server.kill()
-        store.proxy.hold = None
-        store.proxy.released.set()
+        store.proxy.release()
         server = start(store, tmp_path / "data")
         client = support.client(server.endpoint)
         done = wait(client, description)
@@ -324,6 +321,81 @@ def test_a_killed_server_goes_on_with_its_export(tmp_path, requests):
         imported, copy = run_import(client, f"{folder}/data/", compression="GZIP")
         assert imported["ImportStatus"] == "COMPLETED", imported
         assert canonical(scan(client, copy)) == expected
+    finally:
+        server.kill()
+        store.close()
+
+
+@pytest.mark.parametrize("requests", [0, 1, 2], ids=["started", "data", "manifests"])
+def test_a_killed_server_goes_on_with_an_incremental_export(tmp_path, requests):
+    store = open_store()
+    server = start(store, tmp_path / "data", "--driven-clock")
+    try:
+        client, clock = support.client(server.endpoint), Clock(server.endpoint)
+        wire = [TO_WIRE(item)["M"] for item in items(40)]
+        table = filled(client, wire[:10])
+        since = clock.now_s() + 1
+        clock.advance(minutes=1)
+        for item in wire[10:]:
+            client.put_item(TableName=table, Item=item)
+        clock.advance(minutes=20)
+        until = clock.now_s()
+        store.proxy.hold_after(requests)
+        description = begin(
+            client, table, ExportType="INCREMENTAL_EXPORT", S3Prefix="changes",
+            IncrementalExportSpecification={"ExportFromTime": since, "ExportToTime": until},
+        )
+        support.wait_until(store.proxy.holds, "a request is held")
+        folder = f"changes/AWSDynamoDB/{description['ExportArn'].rsplit('/')[-1]}"
+        assert f"{folder}/manifest-summary.json" not in keys(store, folder)
+        server.kill()
+        store.proxy.release()
+        server = start(store, tmp_path / "data", "--driven-clock")
+        client = support.client(server.endpoint)
+        summary, text = exported(store, wait(client, description))
+        assert summary["itemCount"] == 30
+        images = [json.loads(line)["NewImage"] for line in text.splitlines()]
+        assert canonical(images) == canonical(as_json(wire[10:]))
+        files = get(store, summary["manifestFilesS3Key"]).splitlines()
+        assert keys(store, "changes/AWSDynamoDB/data/") == {json.loads(line)["dataFileS3Key"] for line in files}
+    finally:
+        server.kill()
+        store.close()
+
+
+def test_an_unreachable_store_is_waited_for(store, client, table):
+    refusals = store.proxy.refused
+    store.proxy.away = True
+    started = begin(client, table, S3Prefix=support.unique_name("away"))
+    support.wait_until(lambda: store.proxy.refused > refusals, "the store is asked")
+    described = client.describe_export(ExportArn=started["ExportArn"])["ExportDescription"]
+    assert described["ExportStatus"] == "IN_PROGRESS"
+    store.proxy.away = False
+    exported(store, wait(client, started))
+
+
+def test_a_store_that_stays_away_ends_exports_and_imports(tmp_path):
+    store = open_store()
+    server = start(store, tmp_path / "data")
+    try:
+        client = support.client(server.endpoint)
+        table = filled(client, [TO_WIRE(item)["M"] for item in items(3)])
+        store.proxy.away = True
+        export, target = begin(client, table), support.definition(keys="pk:S,sk:N")
+        started = client.import_table(
+            S3BucketSource={"S3Bucket": "bucket"}, InputFormat="DYNAMODB_JSON", TableCreationParameters=target,
+        )
+        put = begin_bulk_put(client, table, "x/")
+        ended = [
+            wait(client, export), wait_for_import(client, started["ImportTableDescription"]), wait_for_bulk_put(client, put),
+        ]
+        states = [next(value for name, value in each.items() if name.endswith("Status")) for each in ended]
+        assert states == ["FAILED"] * 3
+        assert [each["FailureCode"] for each in ended] == ["S3Unavailable"] * 3
+        assert client.list_tables()["TableNames"] == [table]
+        # What has failed stands in the way of nothing.
+        store.proxy.away = False
+        exported(store, run(client, table))
     finally:
         server.kill()
         store.close()

@@ -13,6 +13,7 @@ import subprocess
 import pytest
 
 import support
+from bucket_server import open_store
 from server import binary
 
 LINE = '{"Item":{"pk":{"S":"%s"},"name":{"S":"%s"},"n":{"N":"%d"}}}'
@@ -123,6 +124,42 @@ def test_an_interrupted_import_continues(run, dynamodb, tmp_path):
     (tmp_path / f"zenobe-import-{table}.state").write_text(json.dumps(state))
     assert "3 items imported" in run(file, "--table", table)
     assert sorted(item["pk"]["S"] for item in items(dynamodb, table)) == ["k7", "k8", "k9"]
+
+
+def test_a_killed_import_continues(dynamodb, endpoint, tmp_path):
+    table = support.unique_name("killed")
+    store = open_store()
+    for number in range(6):
+        lines = [LINE % (f"{number}-{n:03}", "x", n) for n in range(50)]
+        store.s3.put_object(Bucket="bucket", Key=f"parts/{number}.json", Body="\n".join(lines))
+    environment = {
+        **os.environ, "ZENOBE_ENDPOINT": endpoint, "ZENOBE_S3_ENDPOINT": store.endpoint,
+        "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1",
+    }
+    command = [binary(), "import", "s3://bucket/parts", "--table", table, "--keys", "pk:S"]
+    state = tmp_path / f"zenobe-import-{table}.state"
+    store.proxy.hold_after(3)
+    process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        support.wait_until(store.proxy.holds, "a part is held")
+        done = json.loads(state.read_text())["done"]
+        assert 0 < len(done) < 6
+        found = items(dynamodb, table)
+        assert len(found) == 50 * len(done)
+        # What the first run has written is not written again.
+        dynamodb.put_item(TableName=table, Item={**found[0], "name": {"S": "changed"}})
+    finally:
+        process.kill()
+        process.communicate()
+    store.proxy.release()
+    again = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    store.close()
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert f"{300 - 50 * len(done)} items imported" in again.stdout + again.stderr
+    found = items(dynamodb, table)
+    assert [item["pk"]["S"] for item in found] == [f"{number}-{n:03}" for number in range(6) for n in range(50)]
+    assert found[0]["name"] == {"S": "changed"}
+    assert not state.exists()
 
 
 def test_values_are_replaced_on_the_way(run, dynamodb, tmp_path):

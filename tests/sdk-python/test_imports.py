@@ -238,7 +238,7 @@ def test_a_killed_server_goes_on_with_its_import(tmp_path):
     for number in range(12):
         part = dynamodb_json(expected[number * 100:(number + 1) * 100])
         store.s3.put_object(Bucket="bucket", Key=f"parts/{number:02}", Body=part)
-    store.proxy.hold = 5
+    store.proxy.hold_after(5)
     server = start(store, tmp_path / "data")
     try:
         client = support.client(server.endpoint)
@@ -257,7 +257,7 @@ def test_a_killed_server_goes_on_with_its_import(tmp_path):
         )
         assert again["ImportTableDescription"]["ImportArn"] == description["ImportArn"]
         server.kill()
-        store.proxy.released.set()
+        store.proxy.release()
         server = start(store, tmp_path / "data")
         client = support.client(server.endpoint)
         done = wait(client, running)
@@ -267,6 +267,39 @@ def test_a_killed_server_goes_on_with_its_import(tmp_path):
     finally:
         server.kill()
         store.close()
+
+
+def test_an_unreachable_store_is_waited_for(store, client):
+    prefix = support.unique_name("away") + "/"
+    store.s3.put_object(Bucket="bucket", Key=prefix + "x", Body=dynamodb_json(items()))
+    refusals = store.proxy.refused
+    store.proxy.away = True
+    started = begin(client, prefix)
+    support.wait_until(lambda: store.proxy.refused > refusals, "the store is asked")
+    assert wait(client, started, lambda it: True)["ImportStatus"] == "IN_PROGRESS"
+    store.proxy.away = False
+    description = wait(client, started)
+    assert (description["ImportStatus"], description["ImportedItemCount"]) == ("COMPLETED", 20), description
+
+
+def test_of_imports_into_one_table_the_first_one_wins(store, client):
+    prefix = support.unique_name("race") + "/"
+    store.s3.put_object(Bucket="bucket", Key=prefix + "x", Body=dynamodb_json(items()))
+    table = support.definition(support.unique_name("import"), "pk:S,sk:N")
+    source = {"S3Bucket": "bucket", "S3KeyPrefix": prefix}
+    # None of them can create the table before all of them have been started.
+    store.proxy.away = True
+    started = [
+        client.import_table(S3BucketSource=source, InputFormat="DYNAMODB_JSON", TableCreationParameters=table)
+        for _ in range(3)
+    ]
+    store.proxy.away = False
+    done = [wait(client, each["ImportTableDescription"]) for each in started]
+    outcomes = sorted((each["ImportStatus"], each.get("FailureCode", ""), each.get("FailureMessage", "")) for each in done)
+    lost = ("FAILED", "TableAlreadyExists", f"Table already exists: {table['TableName']}")
+    assert outcomes == [("COMPLETED", "", ""), lost, lost]
+    assert client.describe_table(TableName=table["TableName"])["Table"]["TableStatus"] == "ACTIVE"
+    assert canonical(scan(client, table["TableName"])) == canonical(TO_WIRE(item)["M"] for item in items())
 
 
 def test_without_an_object_store_the_reason_is_told(memory_server):

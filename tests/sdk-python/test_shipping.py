@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 import urllib.request
@@ -42,12 +43,33 @@ def serve(store, tmp_path):
 
 
 @pytest.fixture
-def zenobe(store, tmp_path):
-    environment = {
+def environment(store):
+    return {
         **os.environ, "ZENOBE_S3_ENDPOINT": store.endpoint, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_REGION": "us-east-1",
     }
 
+
+@pytest.fixture
+def begin(environment, tmp_path):
+    """Starts a command that the test ends."""
+    begun = []
+
+    def begin(*arguments):
+        command = [binary(), *map(str, arguments)]
+        begun.append(subprocess.Popen(
+            command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ))
+        return begun[-1]
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def zenobe(environment, tmp_path):
     def run(*arguments, fails=False):
         command = [binary(), *map(str, arguments)]
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS_MAX)
@@ -139,6 +161,71 @@ def test_what_is_damaged_is_named(store, serve, zenobe, tmp_path):
     store.s3.put_object(Bucket="bucket", Key=segments[-2], Body=whole[-2])
     zenobe("restore", "--from", place, "--data", tmp_path / "restored")
     assert count(support.client(serve("restored").endpoint), table) == 3
+
+
+@pytest.fixture
+def held(store):
+    """The object store, which releases at the end what it holds."""
+    yield store
+    store.proxy.release()
+
+
+def test_a_server_killed_while_it_is_backed_up(held, serve, zenobe, begin, tmp_path):
+    place = "s3://bucket/" + support.unique_name("killed-backup")
+    server = serve("data")
+    client = support.client(server.endpoint)
+    table = support.create_table(client)
+    put(client, table, range(20))
+    zenobe("backup", "--to", place, "--endpoint", server.endpoint)
+    put(client, table, range(20, 30))
+    held.proxy.hold_after(3)
+    backup = begin("backup", "--to", place, "--endpoint", server.endpoint)
+    support.wait_until(held.proxy.holds, "a file is held")
+    server.kill()
+    said = backup.communicate(timeout=SECONDS_MAX)[0]
+    assert backup.returncode != 0, said
+    held.proxy.release()
+
+    # Neither a half backup nor anything else is left of it.
+    assert len(zenobe("backup", "list", "--from", place).splitlines()) == 1
+    zenobe("backup", "verify", "--from", place)
+    server = serve("data")
+    assert count(support.client(server.endpoint), table) == 30
+    zenobe("backup", "--to", place, "--endpoint", server.endpoint)
+    copies = [path for path in (tmp_path / "data").rglob("CHECKPOINTS/*")]
+    assert copies == []
+    assert len(zenobe("backup", "list", "--from", place).splitlines()) == 2
+    zenobe("backup", "verify", "--from", place)
+    zenobe("restore", "--from", place, "--data", tmp_path / "restored")
+    assert count(support.client(serve("restored").endpoint), table) == 30
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "terminate"])
+@pytest.mark.parametrize("is_shipped", [False, True], ids=["backup", "shipped"])
+def test_a_killed_restore_is_finished_by_the_same_command(held, serve, zenobe, begin, tmp_path, ending, is_shipped):
+    place = "s3://bucket/" + support.unique_name("killed-restore")
+    server = serve("data", *(["--ship-to", place] if is_shipped else []))
+    client = support.client(server.endpoint)
+    table = support.create_table(client)
+    put(client, table, range(20))
+    if is_shipped:
+        wait_until_shipped(server)
+    else:
+        zenobe("backup", "--to", place, "--endpoint", server.endpoint)
+    server.kill()
+
+    command = ["restore", "--from", place, "--data", tmp_path / "restored"]
+    held.proxy.hold_after(3)
+    restore = begin(*command)
+    support.wait_until(held.proxy.holds, "a file is held")
+    restore.send_signal(ending)
+    said = restore.communicate(timeout=SECONDS_MAX)[0]
+    assert restore.returncode != 0, said
+    held.proxy.release()
+    with pytest.raises(RuntimeError, match="unfinished restore"):
+        serve("restored")
+    zenobe(*command)
+    assert count(support.client(serve("restored").endpoint), table) == 20
 
 
 def test_backups_are_made_verified_and_pruned(store, serve, zenobe, tmp_path):
