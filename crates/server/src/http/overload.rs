@@ -25,17 +25,19 @@ use std::time::{Duration, Instant};
 pub struct Shedding {
     /// How long a turn may take before its requests are refused.
     pub turn_max: Duration,
-    /// How many requests may wait on a worker before any is refused: those of the turn, and those
+    /// How many requests a turn serves at least, whoever else has taken the worker's time.
+    pub served_min: u32,
+    /// How many clients may be there before any is refused: those served in the turn, and those
     /// whose refusal is delayed.
-    pub waiting_max: u32,
+    pub crowd_min: u32,
     /// How many requests a worker serves without being idle before it looks at the clock.
     pub unwatched_requests: u32,
     /// How long a worker may go without being idle before its turns are timed: bursts are served.
     pub standing_min: Duration,
     /// How long errors are delayed at least, on average.
     pub hold_min: Duration,
-    /// How much longer errors are delayed for each request that waits.
-    pub hold_per_waiting: Duration,
+    /// How much longer errors are delayed for each client that is there.
+    pub hold_per_client: Duration,
 }
 
 /// How long turns are timed after the last request was shed.
@@ -51,17 +53,18 @@ impl Default for Shedding {
             turn_max: Duration::from_micros(500),
             // The runtime polls for new requests after every 61 tasks, so a turn may have about half as many
             // requests again as the worker has connections. 200 connections on one worker are no overload.
-            waiting_max: 320,
+            crowd_min: 320,
+            served_min: 16,
             unwatched_requests: 256,
             standing_min: Duration::from_millis(100),
             hold_min: Duration::from_millis(100),
             // A refusal takes about 10 µs, so all of them take a fifth of the worker's time.
-            hold_per_waiting: Duration::from_micros(50),
+            hold_per_client: Duration::from_micros(50),
         }
     }
 }
 
-/// A request that is shed. It counts as waiting until this is dropped.
+/// A request that is shed. It belongs to the crowd until this is dropped.
 #[derive(Debug)]
 pub struct Shed {
     hold: Duration,
@@ -170,6 +173,7 @@ struct Turns {
     /// When the current turn began, if it is timed.
     turn_since: Cell<Option<Instant>>,
     requests_in_turn: Cell<u32>,
+    served_in_turn: Cell<u32>,
     /// Refused requests whose error is still delayed.
     held: Cell<u32>,
     look_again_at: Cell<Option<Instant>>,
@@ -186,6 +190,7 @@ impl Turns {
             is_watched: Cell::new(false),
             turn_since: Cell::new(None),
             requests_in_turn: Cell::new(0),
+            served_in_turn: Cell::new(0),
             held: Cell::new(0),
             look_again_at: Cell::new(None),
             last_shed_at: Cell::new(None),
@@ -217,12 +222,14 @@ impl Turns {
         }
         if let Some(since) = self.turn_since.get() {
             let is_long = now.duration_since(since) >= shedding.turn_max;
-            let is_shed = is_long && self.waiting() >= shedding.waiting_max;
+            let served = self.served_in_turn.get();
+            let is_crowd = self.crowd() >= shedding.crowd_min;
             self.requests_in_turn.set(self.requests_in_turn.get().saturating_add(1));
-            if is_shed {
+            if is_long && is_crowd && served >= shedding.served_min {
                 self.note_shed(now);
                 return Verdict::Shed;
             }
+            self.served_in_turn.set(served.saturating_add(1));
             return Verdict::Admit;
         }
         let standing_since = self.standing_since.get().unwrap_or(now);
@@ -240,6 +247,7 @@ impl Turns {
     fn begin(&self, now: Instant) {
         self.turn_since.set(Some(now));
         self.requests_in_turn.set(0);
+        self.served_in_turn.set(0);
     }
 
     /// Ends a turn. Returns whether the next one is to be timed too.
@@ -276,14 +284,14 @@ impl Turns {
         }
     }
 
-    fn waiting(&self) -> u32 {
-        self.requests_in_turn.get().saturating_add(self.held.get())
+    fn crowd(&self) -> u32 {
+        self.served_in_turn.get().saturating_add(self.held.get())
     }
 
     /// Spread evenly from half to one and a half times the average, so that those who were shed
     /// together don't come back together.
     fn next_hold(&self, shedding: &Shedding) -> Duration {
-        let average = shedding.hold_min.max(shedding.hold_per_waiting * self.waiting());
+        let average = shedding.hold_min.max(shedding.hold_per_client * self.crowd());
         // Multiples of the golden ratio, modulo one, leave no gaps and form no clusters.
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
         let fraction = (self.shed.get().wrapping_mul(GOLDEN) >> 54) as u32;
@@ -298,7 +306,7 @@ mod tests {
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     fn shedding() -> Shedding {
-        Shedding { waiting_max: 3, unwatched_requests: 2, ..Shedding::default() }
+        Shedding { crowd_min: 3, served_min: 0, unwatched_requests: 2, ..Shedding::default() }
     }
 
     fn watched(shedding: &Shedding, now: Instant) -> Turns {
@@ -366,7 +374,7 @@ mod tests {
         turns.begin(now);
         turns.held.set(2);
         now += 2 * MILLISECOND;
-        assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "the third that waits");
+        assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "the third client");
         assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
         assert!(turns.end(&shedding, now));
         turns.held.set(3);
@@ -375,6 +383,19 @@ mod tests {
         assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
         turns.held.set(0);
         assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "the crowd has gone");
+    }
+
+    #[test]
+    fn every_turn_serves_some_whatever_else_takes_its_time() {
+        let (shedding, mut now) = (Shedding { served_min: 2, ..shedding() }, Instant::now());
+        let turns = watched(&shedding, now);
+        turns.held.set(1_000);
+        turns.begin(now);
+        now += 10 * MILLISECOND;
+        for _ in 0..2 {
+            assert_eq!(turns.judge(&shedding, now), Verdict::Admit);
+        }
+        assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
     }
 
     #[test]

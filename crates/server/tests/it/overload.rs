@@ -15,11 +15,12 @@ const METRICS: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 fn server() -> TestServer {
     let shedding = Shedding {
         turn_max: Duration::ZERO,
-        waiting_max: 1,
+        crowd_min: 1,
+        served_min: 1,
         unwatched_requests: 0,
         standing_min: Duration::ZERO,
         hold_min: Duration::from_millis(1),
-        hold_per_waiting: Duration::ZERO,
+        hold_per_client: Duration::ZERO,
     };
     let options = TestOptions { shedding: Some(shedding), workers: Some(1), ..Default::default() };
     TestServer::start_with(options)
