@@ -15,11 +15,73 @@ pub type GroupId = u64;
 const WRITES_MAX: usize = 256;
 const SIZE_BYTES_MAX: usize = 4 << 20;
 
-/// While fewer writes than these are in flight, a group is sent at once.
+/// While fewer writes than these are in flight, a node with few concurrent writes sends a group at once.
 const FEW_WRITES: usize = 8;
 /// How long a group grows at most while others are in flight. Most commits take less, even on a busy machine, and each lowers the number
 /// that the group must reach. But a group in flight may be held up by a lock, or by a silent connection.
 const BATCH_WINDOW: Duration = Duration::from_millis(20);
+/// A node with so many concurrent writes waits for others of them even if few are in flight.
+const MANY_WRITES: usize = 32;
+/// How long it waits then, at most; timers may add a millisecond. Where a commit takes less than this, groups would hold only what arrives
+/// during one.
+const SHORT_WINDOW: Duration = Duration::from_millis(1);
+
+/// How busy the queue is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueLoad {
+    /// How many writes the groups in flight hold.
+    pub writes_in_flight: usize,
+    /// Since when these have been few. Meaningless while they are many.
+    pub few_since: Instant,
+    /// How many writes have lately been waiting and in flight at once.
+    pub writes_peak: usize,
+}
+
+impl QueueLoad {
+    pub fn are_few_in_flight(&self) -> bool {
+        self.writes_in_flight < FEW_WRITES
+    }
+
+    /// How many writes a group must hold to be sent at once.
+    fn writes_wanted(&self) -> usize {
+        let peak = if self.writes_peak < MANY_WRITES { 0 } else { self.writes_peak };
+        // Half of the writes form a group while the other half is in flight.
+        match self.are_few_in_flight() {
+            true => peak / 2,
+            false => self.writes_in_flight.max(peak / 2),
+        }
+    }
+}
+
+/// The most writes that were seen within the last two periods.
+#[derive(Debug)]
+pub struct RecentPeak {
+    period_end: Instant,
+    now: usize,
+    before: usize,
+}
+
+const PEAK_PERIOD: Duration = Duration::from_millis(20);
+
+impl RecentPeak {
+    pub fn new(now: Instant) -> RecentPeak {
+        RecentPeak { period_end: now + PEAK_PERIOD, now: 0, before: 0 }
+    }
+
+    pub fn observe(&mut self, writes: usize, now: Instant) {
+        if now >= self.period_end {
+            let is_next = now < self.period_end + PEAK_PERIOD;
+            self.before = if is_next { self.now } else { 0 };
+            self.now = 0;
+            self.period_end = now + PEAK_PERIOD;
+        }
+        self.now = self.now.max(writes);
+    }
+
+    pub fn get(&self) -> usize {
+        self.now.max(self.before)
+    }
+}
 
 /// A key as a decision saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,17 +171,19 @@ impl Group {
         self.after.is_empty()
     }
 
-    /// Whether to send it now, beside groups in flight that hold so many writes. While these are few, nobody waits. Otherwise the group
-    /// grows until it holds as many, because few large transactions cost far less than many small ones.
-    pub fn is_due(&self, writes_in_flight: usize, now: Instant) -> bool {
-        writes_in_flight < FEW_WRITES
-            || self.waiting.len() >= writes_in_flight
+    /// Whether to send it now. On a node with few concurrent writes nobody waits. Otherwise the group grows until it holds about half of
+    /// them, and no fewer than are in flight, because few large transactions cost far less than many small ones.
+    pub fn is_due(&self, load: &QueueLoad, now: Instant) -> bool {
+        self.waiting.len() >= load.writes_wanted()
             || !self.has_room()
-            || now >= self.window_end()
+            || now >= self.window_end(load)
     }
 
-    pub fn window_end(&self) -> Instant {
-        self.begun + BATCH_WINDOW
+    pub fn window_end(&self, load: &QueueLoad) -> Instant {
+        match load.are_few_in_flight() {
+            true => self.begun.max(load.few_since) + SHORT_WINDOW,
+            false => self.begun + BATCH_WINDOW,
+        }
     }
 
     /// Whether the group has not seen these keys with other values.
@@ -186,22 +250,54 @@ mod tests {
         group
     }
 
+    fn load(writes_in_flight: usize, writes_peak: usize) -> QueueLoad {
+        QueueLoad { writes_in_flight, few_since: Instant::now(), writes_peak }
+    }
+
     #[test]
     fn a_small_group_grows_while_many_writes_are_in_flight() {
-        for (writes, in_flight, is_due) in [
-            (1, 0, true),
-            (1, FEW_WRITES - 1, true),
-            (1, FEW_WRITES, false),
-            (29, 30, false),
-            (30, 30, true),
-            (WRITES_MAX - 1, WRITES_MAX, false),
-            (WRITES_MAX, 3 * WRITES_MAX, true),
+        for (writes, in_flight, peak, is_due) in [
+            (1, 0, 1, true),
+            (1, FEW_WRITES - 1, FEW_WRITES, true),
+            (1, FEW_WRITES, FEW_WRITES + 1, false),
+            (14, 15, 29, false),
+            (15, 15, 30, true),
+            (WRITES_MAX - 1, WRITES_MAX, 2 * WRITES_MAX, false),
+            (WRITES_MAX, 3 * WRITES_MAX, 4 * WRITES_MAX, true),
         ] {
             let group = of(writes);
-            assert_eq!(group.is_due(in_flight, group.begun), is_due, "{writes} {in_flight}");
-            assert!(group.is_due(in_flight, group.window_end()), "{writes} {in_flight}");
+            let load = load(in_flight, peak);
+            assert_eq!(group.is_due(&load, group.begun), is_due, "{writes} {in_flight}");
+            assert!(group.is_due(&load, group.window_end(&load)), "{writes} {in_flight}");
         }
         let alone = Group { is_alone: true, ..of(1) };
-        assert!(alone.is_due(100, alone.begun), "nothing can join it");
+        assert!(alone.is_due(&load(100, 101), alone.begun), "nothing can join it");
+    }
+
+    #[test]
+    fn half_of_many_writes_form_a_group() {
+        let group = of(40);
+        assert!(!group.is_due(&load(0, 100), group.begun));
+        assert!(!group.is_due(&load(20, 100), group.begun));
+        assert!(group.is_due(&load(0, 80), group.begun));
+        assert!(group.is_due(&load(0, MANY_WRITES - 1), group.begun));
+        // It waits from when it could have been sent, not from when it began.
+        let idle = load(0, 100);
+        assert!(!group.is_due(&idle, idle.few_since));
+        assert!(group.is_due(&idle, idle.few_since + SHORT_WINDOW));
+    }
+
+    #[test]
+    fn a_peak_is_forgotten_after_two_periods() {
+        let start = Instant::now();
+        let mut peak = RecentPeak::new(start);
+        peak.observe(100, start);
+        peak.observe(3, start + PEAK_PERIOD);
+        assert_eq!(peak.get(), 100);
+        peak.observe(4, start + 2 * PEAK_PERIOD);
+        assert_eq!(peak.get(), 4);
+        peak.observe(50, start + 2 * PEAK_PERIOD);
+        peak.observe(1, start + 9 * PEAK_PERIOD);
+        assert_eq!(peak.get(), 1, "nothing was seen for a while");
     }
 }

@@ -1,7 +1,7 @@
 //! The commit queue of a node: which writes share a transaction, which must wait for another, and which values later decisions see.
 //!
-//! A group is ready once every group that its decisions depend on has committed. While few writes are in flight, a ready group is sent at
-//! once. Beside others it is sent when it is large enough ([`Group::is_due`]), as long as a connection is free. Until then more writes
+//! A group is ready once every group that its decisions depend on has committed. A node with few concurrent writes sends a ready group at
+//! once. Otherwise it is sent when it is large enough ([`Group::is_due`]), as long as a connection is free. Until then more writes
 //! join it. A transaction costs PostgreSQL and the node as much as dozens of rows, so a busy node must not send many small groups.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -17,7 +17,7 @@ use zenobe_store::{Error, Key, KeyRange, Result, Value, WriteSet};
 use super::cache::{Cache, Known};
 use super::commit::{Outcome, commit};
 use super::effects::{Effect, WritePhase};
-use super::group::{Expected, Group, GroupId, GroupResult, SeenKey};
+use super::group::{Expected, Group, GroupId, GroupResult, QueueLoad, RecentPeak, SeenKey};
 use super::marked_counters::{MarkedCounters, SLOTS};
 use super::trust::CacheTrust;
 use crate::options::Options;
@@ -45,6 +45,10 @@ struct QueueState {
     in_flight: HashMap<GroupId, Arc<Group>>,
     /// How many writes the groups in flight hold.
     writes_in_flight: usize,
+    /// Since when these have been few.
+    few_since: Instant,
+    /// How many writes were waiting and in flight at once.
+    writes_peak: RecentPeak,
     /// The end of the batch window for which a task waits.
     timer: Option<Instant>,
     last_id: u64,
@@ -126,6 +130,7 @@ pub enum Joined {
 
 impl Queue {
     pub fn new(pool: Arc<Pool>, options: &Options) -> Queue {
+        let now = Instant::now();
         let state = QueueState {
             cache: Cache::new(options.cache_bytes),
             counters: MarkedCounters::default(),
@@ -134,6 +139,8 @@ impl Queue {
             waiting: VecDeque::new(),
             in_flight: HashMap::new(),
             writes_in_flight: 0,
+            few_since: now,
+            writes_peak: RecentPeak::new(now),
             timer: None,
             last_id: 0,
             is_closed: false,
@@ -229,6 +236,7 @@ impl Queue {
         group.join(seen, segments, answer)?;
         state.overlay(place, set, own_keys);
         state.idle.send_replace(false);
+        state.observe_writes();
         self.pump(&mut state);
         Ok(Joined::Waiting(answered))
     }
@@ -237,12 +245,12 @@ impl Queue {
     /// due one may overtake one that still grows.
     fn pump(self: &Arc<Queue>, state: &mut QueueState) {
         while state.in_flight.len() < self.in_flight_max {
-            let now = Instant::now();
-            let is_due = |group: &Group| group.is_due(state.writes_in_flight, now);
+            let (now, load) = (Instant::now(), state.load());
+            let is_due = |group: &Group| group.is_due(&load, now);
             let due = state.waiting.iter().position(|group| group.is_ready() && is_due(group));
             let Some(due) = due else {
                 let ready = state.waiting.iter().filter(|group| group.is_ready());
-                if let Some(window_end) = ready.map(Group::window_end).min() {
+                if let Some(window_end) = ready.map(|group| group.window_end(&load)).min() {
                     self.pump_at(state, window_end);
                 }
                 return;
@@ -289,7 +297,11 @@ impl Queue {
     fn finish(self: &Arc<Queue>, group: Arc<Group>, outcome: Outcome) {
         let mut state = self.state.lock();
         state.in_flight.remove(&group.id);
+        let were_few = state.load().are_few_in_flight();
         state.writes_in_flight -= group.waiting.len();
+        if !were_few && state.load().are_few_in_flight() {
+            state.few_since = Instant::now();
+        }
         let group = Arc::into_inner(group).expect("the queue has just let go of it");
         match outcome {
             Outcome::Committed(sequences) => {
@@ -341,6 +353,21 @@ impl Queue {
 }
 
 impl QueueState {
+    fn load(&self) -> QueueLoad {
+        QueueLoad {
+            writes_in_flight: self.writes_in_flight,
+            few_since: self.few_since,
+            writes_peak: self.writes_peak.get(),
+        }
+    }
+
+    fn observe_writes(&mut self) {
+        // Those that depend on a group in flight can't be sent, so nobody should wait for more of them.
+        let ready = self.waiting.iter().filter(|group| group.is_ready());
+        let waiting: usize = ready.map(|group| group.waiting.len()).sum();
+        self.writes_peak.observe(self.writes_in_flight + waiting, Instant::now());
+    }
+
     /// Whether the values that a decision saw are still current.
     fn is_as_seen(&mut self, set: WriteSet<'_>, view: &View) -> bool {
         declared(set).zip(&view.origins).all(|(key, origin)| {
