@@ -228,14 +228,15 @@ mod tests {
             let admitted = access.admit(&parts, b"{}", DYNAMODB).ok();
             admitted.map(|namespace| format!("{}/{}", namespace.account, namespace.region))
         };
-        let half = Some("AWS4-HMAC-SHA256 Credential=key/20260101/eu-west-1/dynamodb/aws4_request");
+        let credential = "AWS4-HMAC-SHA256 Credential=key/20260101/eu-west-1/dynamodb/aws4_request";
+        let half = Some(credential);
         assert_eq!(admit(false, false, None), None);
         assert_eq!(admit(false, true, half), None);
         assert_eq!(admit(true, false, None).as_deref(), Some("0/r"));
         assert_eq!(admit(true, false, half).as_deref(), Some("0/r"));
         assert_eq!(admit(true, true, half).as_deref(), Some("key/eu-west-1"));
         // An old date matters as little as what is missing.
-        let whole = format!("{}, SignedHeaders=host, Signature=00", half.unwrap());
+        let whole = format!("{credential}, SignedHeaders=host, Signature=00");
         assert_eq!(admit(false, true, Some(&whole)), None);
         assert_eq!(admit(true, true, Some(&whole)).as_deref(), Some("key/eu-west-1"));
         assert_eq!(admit(true, true, Some("Basic x")).as_deref(), Some("0/r"));

@@ -242,15 +242,19 @@ impl Faults {
         let Some(report) = &self.report else { return Ok(()) };
         let errors = step.faults.iter().map(|(number, fault)| self.error(object, *number, fault));
         let conditions = step.failed_conditions.iter().map(|failed| self.condition(object, failed));
-        let kinds: [(bool, &str, Vec<Vec<u8>>); 2] = [
-            (report.has_errors, "error", errors.collect()),
-            (report.has_conditions, "condition-check-failure", conditions.collect()),
-        ];
-        for (is_wanted, folder, lines) in kinds {
-            if is_wanted && (report.may_repeat || !lines.is_empty()) {
+        // Rendered only if wanted: items that were there may be far larger than what was sent.
+        let mut reports: Vec<(&str, Vec<u8>)> = Vec::new();
+        if report.has_errors {
+            reports.push(("error", errors.flatten().collect()));
+        }
+        if report.has_conditions {
+            reports.push(("condition-check-failure", conditions.flatten().collect()));
+        }
+        for (folder, lines) in reports {
+            if report.may_repeat || !lines.is_empty() {
                 let (object, first) = (progress.objects_begun, progress.records_done);
                 let key = format!("{}/{folder}/{object:06}-{first:012}.json", report.prefix);
-                report.bucket.put(&key, lines.concat().into()).await?;
+                report.bucket.put(&key, lines.into()).await?;
             }
         }
         Ok(())

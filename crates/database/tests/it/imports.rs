@@ -266,8 +266,8 @@ async fn bulk_puts_go_into_an_existing_table() {
     world.call("CreateTable", create.clone()).await.unwrap();
     let old = json!({"TableName": "table", "Item": {"pk": {"S": "a"}, "old": {"S": "x"}}});
     world.call("PutItem", old).await.unwrap();
-    let conditional = r#"{"Item":{"pk":{"S":"c"}},"ConditionExpression":"x"}"#;
-    world.put("in/1", format!("{ALL_TYPES}\n{{\"Item\":{{}}}}\n{conditional}\n").as_bytes());
+    let unknown = r#"{"Item":{"pk":{"S":"c"}},"Condition":"attribute_exists(pk)"}"#;
+    world.put("in/1", format!("{ALL_TYPES}\n{{\"Item\":{{}}}}\n{unknown}\n").as_bytes());
     world.put("in/2", br#"{"Item":{"pk":{"S":"b"}}}"#);
     let body = json!({
         "TableName": "table",

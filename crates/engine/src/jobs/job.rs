@@ -138,11 +138,6 @@ impl Job {
         self.end(engine, JobStatus::Cancelled, progress, table).await
     }
 
-    /// Rests after a bounded step of the job, so that requests go first.
-    pub async fn pace<T>(&self, engine: &Engine, step: impl Future<Output = T>) -> T {
-        engine.paced(step).await
-    }
-
     /// The key of the job's row, for writes that end it themselves.
     pub(crate) fn key(&self) -> Key {
         key_of(&self.row)

@@ -157,7 +157,7 @@ impl Engine {
         let token_lifetime_ms = new.token_lifetime_ms;
         let row = self.new_job_row(new);
         match self.begin_job(row, token_lifetime_ms, table, None).await? {
-            Begun::Started(started) => Ok(started),
+            Begun::Started(started) => Ok(*started),
             Begun::Occupied | Begun::Overtaken => unreachable!("it may run beside others"),
         }
     }
@@ -178,7 +178,7 @@ impl Engine {
             let begun =
                 self.begin_job(row.clone(), token_lifetime_ms, Some(table), Some(&occupation));
             match begun.await? {
-                Begun::Started(started) => return Ok(Some(started)),
+                Begun::Started(started) => return Ok(Some(*started)),
                 Begun::Occupied => return Ok(None),
                 // Another one was faster. It must be looked at first.
                 Begun::Overtaken => {}
@@ -252,10 +252,10 @@ impl Engine {
         match found {
             Found::Nothing => {
                 self.background.wake();
-                Ok(Begun::Started(Started::New(row)))
+                Ok(Begun::Started(Box::new(Started::New(row))))
             }
             Found::Token { id } => match self.job(&row.namespace, &row.kind, &id).await? {
-                Some(existing) => Ok(Begun::Started(Started::Existing(existing))),
+                Some(existing) => Ok(Begun::Started(Box::new(Started::Existing(existing)))),
                 None => Err(Error::Corrupt { detail: format!("a token names the job {id}") }),
             },
             Found::Occupied => Ok(Begun::Occupied),
@@ -406,7 +406,7 @@ enum Found {
 }
 
 enum Begun {
-    Started(Started),
+    Started(Box<Started>),
     /// Another job runs on the table.
     Occupied,
     /// The last job of the table is not the one that was read before.

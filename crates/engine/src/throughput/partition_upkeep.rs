@@ -231,8 +231,10 @@ async fn count_nodes(engine: &Engine) -> Result<()> {
         return Ok(());
     }
     let now_ns = nanoseconds(engine.clock.now_ms());
+    // Whoever has read the old number holds the lock that this waits for, until its account is among the budgets.
+    let all = engine.meters.all();
     engine.meters.budgets.set_nodes(nodes);
-    for meters in engine.meters.all() {
+    for meters in all {
         for meter in meters.meters() {
             meter.change(now_ns, |state| state.plan.nodes = nodes);
         }

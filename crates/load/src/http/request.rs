@@ -252,6 +252,13 @@ fn write_signed(
 mod tests {
     use super::*;
 
+    /// Without what differs from one second to the next.
+    fn undated(request: &[u8]) -> Vec<&[u8]> {
+        let is_dated =
+            |line: &[u8]| line.starts_with(b"X-Amz-Date") || line.starts_with(b"Authorization");
+        request.split(|byte| *byte == b'\n').filter(|line| !is_dated(line)).collect()
+    }
+
     #[test]
     fn the_length_of_each_request_is_its_own() {
         let target = Target::new("http://127.0.0.1:8000", "us-east-1", None).unwrap();
@@ -268,7 +275,10 @@ mod tests {
             assert_eq!(length, size.to_string());
             assert!(head.ends_with("\r\n\r\n"));
             assert!(head.contains(&format!("X-Amz-Target: DynamoDB_20120810.{}\r\n", call.name())));
-            assert_eq!(Request::once(&target, call.name(), &body), request.bytes());
+            assert_eq!(
+                undated(&Request::once(&target, call.name(), &body)),
+                undated(request.bytes())
+            );
         }
     }
 }

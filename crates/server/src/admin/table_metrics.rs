@@ -19,8 +19,8 @@ use super::history::PATIENCE;
 use crate::prometheus::MetricType::{Counter, Gauge, Summary};
 use crate::prometheus::{Exposition, Seconds};
 
-/// The labels of all tables, or accounts, that have no series of their own.
-const OTHER: &str = "other";
+/// The labels of all tables, or accounts, that have no series of their own. No table can have this name.
+const OTHER: &str = "(other)";
 
 impl Admin {
     pub(super) async fn render_tables(&self, out: &mut Exposition) {

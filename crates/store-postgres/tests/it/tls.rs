@@ -95,7 +95,7 @@ fn writes_and_reads_are_encrypted() {
 fn certificates_of_others_are_refused() {
     let (database, server) = (Database::new(Options::default()), TlsServer::start());
     let refusal = |host: &str, settings: &str| {
-        let options = Options { patience: Duration::from_millis(300), ..Options::default() };
+        let options = Options { patience: Duration::from_secs(2), ..Options::default() };
         let url = server.url(&database, host, settings);
         block_on(PostgresStore::open(&url, options)).err().expect("it is refused").to_string()
     };

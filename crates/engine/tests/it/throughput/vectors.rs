@@ -69,9 +69,7 @@ async fn a_full_page_costs_256_units_whatever_the_filter_keeps() {
             let key_conditions = vec![of_a];
             let table = name("t");
             let query = Query { table, index: None, key_conditions, forward: true, page };
-            for outcome in
-                [harness.engine.scan(&scan).await, harness.engine.query(&query).await]
-            {
+            for outcome in [harness.engine.scan(&scan).await, harness.engine.query(&query).await] {
                 let outcome = outcome.unwrap();
                 assert_eq!((outcome.count, outcome.scanned_count), (count, 256));
                 assert_eq!(outcome.consumed.table_halves, halves);
@@ -99,7 +97,8 @@ async fn partitions_share_1000_writes_evenly() {
             harness.put_id(&id).await.unwrap();
             let after = harness.partitions().await.partitions;
             let both = before.iter().zip(&after);
-            let position = both.clone().position(|(one, other)| one.write_units < other.write_units);
+            let position =
+                both.clone().position(|(one, other)| one.write_units < other.write_units);
             ids.insert(position.expect("it was written somewhere"), id);
         }
         for (position, id) in &ids {
