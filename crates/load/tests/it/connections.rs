@@ -45,14 +45,16 @@ fn a_connection_that_the_server_closes_is_opened_again() {
         let length = body.len();
         format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
     };
+    // 40 requests on four connections, of which some may find no request left when they begin.
+    let all_but_first = 36..40;
     let report = run_against(move |_| ScriptedReply::SendAndClose(closing("{}").into_bytes()));
     assert_eq!((report.requests, report.error_count()), (40, 0));
-    assert_eq!(report.reconnects, 36);
+    assert!(all_but_first.contains(&report.reconnects), "{}", report.reconnects);
 
     // The server closes silently after each response: the next request meets a closed connection.
     let report = run_against(|_| ScriptedReply::SendAndClose(http_response(200, "{}")));
     assert_eq!((report.requests, report.error_count()), (40, 0));
-    assert_eq!(report.reconnects, 36);
+    assert!(all_but_first.contains(&report.reconnects), "{}", report.reconnects);
 
     // The server closes in the middle of a response.
     let report = run_against(|request| match request.number {

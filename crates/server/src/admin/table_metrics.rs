@@ -275,7 +275,7 @@ mod tests {
         let put = "table=\"T\",operation=\"PutItem\",account=\"1\",region=\"r\"";
         let of = |account: &str| format!("table=\"T\",account=\"{account}\",region=\"r\"");
         let index = "table=\"T\",index=\"i\"";
-        let other = "account=\"other\",region=\"other\"";
+        let other = "account=\"(other)\",region=\"(other)\"";
         for expected in [
             format!("zenobe_table_requests_total{{{put}}} 5"),
             format!("zenobe_table_successful_request_latency_seconds_sum{{{put}}} 1.500000"),
@@ -284,7 +284,7 @@ mod tests {
             format!("zenobe_table_conditional_check_failed_requests_total{{{}}} 4", of("1")),
             format!("zenobe_table_expired_items_total{{{}}} 7", of("1")),
             format!("zenobe_table_expired_items_total{{{}}} 8", of("2")),
-            format!("zenobe_table_returned_records_total{{table=\"other\",{other}}} 9"),
+            format!("zenobe_table_returned_records_total{{table=\"(other)\",{other}}} 9"),
             "zenobe_account_user_errors_total{account=\"2\",region=\"r\"} 8".to_owned(),
             format!("zenobe_account_user_errors_total{{{other}}} 10"),
             format!(
