@@ -36,8 +36,9 @@ pub struct RequestHead<'a> {
 pub struct ParseRules<'a> {
     /// The server's clock.
     pub now: fn() -> SystemTime,
-    /// Whether the caller will verify the signature. If not, any service passes: signers that see an
-    /// IP address instead of a host name leave it empty.
+    /// Whether the caller will verify the signature. If not, an old date passes as long as nothing
+    /// else is wrong, and so does any service: signers that see an IP address instead of a host
+    /// name leave it empty.
     pub verifies: bool,
     /// The only region that credentials may be scoped to; `None` accepts any.
     pub region: Option<&'a str>,
@@ -82,9 +83,12 @@ impl<'a> PresentedSignature<'a> {
         let parts = Parts::find(head)?;
         let date = Timestamp::parse(&parts.date)
             .ok_or_else(|| AuthError::DateFormat { given: parts.date.to_string() })?;
+        let freshness = Freshness::new(date, parts.expires.as_deref())?;
+        if rules.verifies {
+            freshness.check(rules.now)?;
+        }
         // DynamoDB checks the clock first, so it reports an old date before any other fault.
-        Freshness::new(date, parts.expires.as_deref())?.check(rules.now)?;
-        parts.check(date, rules)?;
+        parts.check(date, rules).or_else(|fault| freshness.check(rules.now).and(Err(fault)))?;
         let Parts { credential, date, signed_headers, signature, session_token, .. } = parts;
         Ok(PresentedSignature { credential, date, signed_headers, signature, session_token })
     }

@@ -4,13 +4,18 @@
 //! acknowledged. It is also far cheaper, which leaves the machine to the server under load.
 
 use std::net::SocketAddr;
-use std::time::SystemTime;
 use std::{fmt, io};
 
 use serde_json::Value;
-use zenobe_auth::Timestamp;
 
 use crate::connection::{Connection, Reply};
+
+/// Well formed, but signed with no real key: servers on loopback accept any credentials.
+pub const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 \
+    Credential=test/20260101/us-east-1/dynamodb/aws4_request, \
+    SignedHeaders=content-type;host;x-amz-date;x-amz-target, \
+    Signature=0000000000000000000000000000000000000000000000000000000000000000";
+const DATE: &str = "20260101T000000Z";
 
 /// One keep-alive connection to a server, opened on first use and again after a failure.
 pub struct Client {
@@ -82,25 +87,11 @@ impl Client {
     }
 }
 
-/// The header lines of a signature made now: well formed, but with no real key. Servers on loopback
-/// accept any credentials.
-pub fn signature_headers() -> String {
-    let now = Timestamp::from_system_time(SystemTime::now());
-    format!(
-        "X-Amz-Date: {now}\r\n\
-         Authorization: AWS4-HMAC-SHA256 Credential=test/{}/us-east-1/dynamodb/aws4_request, \
-         SignedHeaders=content-type;host;x-amz-date;x-amz-target, Signature={:064}\r\n",
-        now.day(),
-        0
-    )
-}
-
 /// A request to the API as an SDK sends it, with further header lines.
 pub fn api_request(target: &str, more_headers: &str, body: &[u8]) -> Vec<u8> {
     let headers = format!(
-        "Host: localhost\r\nContent-Type: application/x-amz-json-1.0\r\n{}\
-         X-Amz-Target: {target}\r\n{more_headers}",
-        signature_headers()
+        "Host: localhost\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Date: {DATE}\r\n\
+         Authorization: {AUTHORIZATION}\r\nX-Amz-Target: {target}\r\n{more_headers}"
     );
     request("POST /", &headers, body)
 }

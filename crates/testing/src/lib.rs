@@ -30,7 +30,7 @@ mod temporary_directory;
 mod wait;
 
 pub use binary::server_binary;
-pub use client::{Client, ClientError, api_request, signature_headers};
+pub use client::{AUTHORIZATION, Client, ClientError, api_request};
 pub use connection::{Connection, Reply};
 pub use postgres::Postgres;
 pub use process::{Output, Process, Stream};

@@ -60,8 +60,7 @@ fn a_header_that_is_not_utf8_is_read_as_far_as_it_is() {
         let mut headers = header_map(&[("x-amz-date", DATE)]);
         headers.insert("authorization", http::HeaderValue::from_bytes(&value).unwrap());
         let head = RequestHead { method: "POST", path: "/", query: "", headers: &headers };
-        let rules = ParseRules { now, ..ParseRules::default() };
-        let signature = PresentedSignature::parse(&head, &rules);
+        let signature = PresentedSignature::parse(&head, &ParseRules::default());
         signature
             .map(|signature| signature.scope().access_key.to_owned())
             .map_err(|error| error.to_string())
@@ -75,9 +74,9 @@ fn a_header_that_is_not_utf8_is_read_as_far_as_it_is() {
 }
 
 #[test]
-fn a_server_that_does_not_verify_takes_any_region() {
+fn a_server_that_does_not_verify_takes_old_dates_and_any_region() {
     let headers = [("authorization", GOOD), ("x-amz-date", DATE)];
-    let (_, region) = parse("", &headers, &ParseRules { now, ..ParseRules::default() }).unwrap();
+    let (_, region) = parse("", &headers, &ParseRules::default()).unwrap();
     assert_eq!(region, "r");
 }
 
@@ -98,13 +97,7 @@ fn a_server_that_does_not_verify_takes_any_service_and_reports_the_clock_before_
     let expired = "InvalidSignatureException: Signature expired: 20130301T000000Z is now earlier than \
         20130609T094515Z (20130609T100015Z - 15 min.)";
     check(&GOOD.replace("aws4_request", "x"), "20130301T000000Z", Err(expired));
-    // An old date is refused even if nothing else is wrong, and so is one that is to come.
-    check(&GOOD.replace("20130609", "20130301"), "20130301T000000Z", Err(expired));
-    let early = "InvalidSignatureException: Signature not yet current: 20130609T101516Z is still \
-        later than 20130609T101515Z (20130609T100015Z + 15 min.)";
-    check(GOOD, "20130609T101516Z", Err(early));
-    check(GOOD, "20130609T101515Z", Ok(()));
-    check(GOOD, "20130609T094515Z", Ok(()));
+    check(&GOOD.replace("20130609", "20130301"), "20130301T000000Z", Ok(()));
     check("AWS4-x Credential=a,SignedHeaders=b,Signature=c", "20130301T000000Z", Err(expired));
 }
 

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 use zenobe::access::AccessControl;
@@ -19,7 +19,6 @@ use zenobe::observer::Observability;
 use zenobe::services::Services;
 use zenobe::shutdown::{self, Drain};
 use zenobe_api::GatheredFacts;
-use zenobe_auth::Timestamp;
 use zenobe_engine::schema::Namespace;
 use zenobe_monitoring::traffic::Traffic;
 
@@ -144,17 +143,15 @@ fn service(database: &LoadedDatabase, observability: &Observability) -> Service<
     }
 }
 
-/// As an SDK sends it. The server compares the date with the real clock.
+/// As an SDK sends it.
 fn request(operation: &str, body: &[u8]) -> Vec<u8> {
-    let now = Timestamp::from_system_time(SystemTime::now());
-    let day = now.day();
     let head = format!(
         "POST / HTTP/1.1\r\n\
          host: localhost:8000\r\n\
          content-type: application/x-amz-json-1.0\r\n\
          x-amz-target: DynamoDB_20120810.{operation}\r\n\
-         x-amz-date: {now}\r\n\
-         authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/{day}/us-east-1/dynamodb/aws4_request, \
+         x-amz-date: 20231114T221320Z\r\n\
+         authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/us-east-1/dynamodb/aws4_request, \
          SignedHeaders=content-type;host;x-amz-date;x-amz-target, \
          Signature=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\r\n\
          user-agent: aws-sdk-rust/1.3 os/linux lang/rust\r\n\

@@ -1,6 +1,6 @@
 //! Renders requests: the head once per operation, then the body after it in the same buffer.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -58,33 +58,11 @@ pub struct Request {
 }
 
 enum Heads {
-    /// A loopback server verifies no signature, so one that only has a date will do for many
-    /// requests.
-    Unsigned(Box<Unsigned>),
+    /// One head per call of [`Call::ALL`]. A loopback server checks no signature, so a constant one
+    /// will do.
+    Fixed(Vec<Vec<u8>>),
     /// The signature depends on the body and the time, so the head is rendered last.
     Signed(Box<Signed>),
-}
-
-struct Unsigned {
-    target: Target,
-    /// One per call of [`Call::ALL`].
-    heads: Vec<Vec<u8>>,
-    rendered_at: Instant,
-}
-
-impl Unsigned {
-    fn new(target: Target) -> Unsigned {
-        let heads = Call::ALL.map(|call| unsigned_head(&target, call.name())).to_vec();
-        Unsigned { target, heads, rendered_at: Instant::now() }
-    }
-
-    /// The head of a call, with a date that servers accept.
-    fn head(&mut self, call: Call) -> &[u8] {
-        if self.rendered_at.elapsed() >= HEAD_AGE_MAX {
-            *self = Unsigned::new(self.target.clone());
-        }
-        &self.heads[call as usize]
-    }
 }
 
 struct Signed {
@@ -97,8 +75,6 @@ struct Signed {
 /// Placeholder that the length overwrites once it is known. Spaces before a header's value have no
 /// meaning.
 const LENGTH_WIDTH: usize = 8;
-/// Servers refuse dates that differ from their clock by more than 15 minutes.
-const HEAD_AGE_MAX: Duration = Duration::from_secs(60);
 const HEAD_END: &[u8] = b"\r\n\r\n";
 const AS_OF: &str = "x-zenobe-as-of";
 const CONTENT: &str = "application/x-amz-json-1.0";
@@ -106,7 +82,7 @@ const CONTENT: &str = "application/x-amz-json-1.0";
 impl Request {
     pub fn new(target: &Target) -> Request {
         let heads = match &target.credential {
-            None => Heads::Unsigned(Box::new(Unsigned::new(target.clone()))),
+            None => Heads::Fixed(Call::ALL.map(|call| unsigned_head(target, call.name())).to_vec()),
             Some(credential) => Heads::Signed(Box::new(Signed {
                 target: target.clone(),
                 credential: credential.clone(),
@@ -139,9 +115,9 @@ impl Request {
     #[inline]
     pub fn begin(&mut self, call: Call) -> &mut Vec<u8> {
         match &mut self.heads {
-            Heads::Unsigned(unsigned) => {
+            Heads::Fixed(heads) => {
                 self.bytes.clear();
-                self.bytes.extend_from_slice(unsigned.head(call));
+                self.bytes.extend_from_slice(&heads[call as usize]);
                 self.body_start = self.bytes.len();
                 &mut self.bytes
             }
@@ -157,7 +133,7 @@ impl Request {
     #[inline]
     pub fn finish(&mut self) {
         match &self.heads {
-            Heads::Unsigned(_) => write_length(&mut self.bytes, self.body_start),
+            Heads::Fixed(_) => write_length(&mut self.bytes, self.body_start),
             Heads::Signed(signed) => {
                 let Signed { target, credential, operation, body } = &**signed;
                 self.bytes.clear();
@@ -190,18 +166,16 @@ fn write_length(bytes: &mut [u8], body_start: usize) {
 
 fn unsigned_head(target: &Target, operation: &str) -> Vec<u8> {
     let as_of = target.as_of(operation).map(|as_of| format!("{AS_OF}: {as_of}\r\n"));
-    let now = Timestamp::from_system_time(SystemTime::now());
     format!(
         "POST / HTTP/1.1\r\n\
          Host: {}\r\n\
          Content-Type: {CONTENT}\r\n\
          X-Amz-Target: DynamoDB_20120810.{operation}\r\n\
-         X-Amz-Date: {now}\r\n\
-         Authorization: AWS4-HMAC-SHA256 Credential=bench/{}/{}/dynamodb/aws4_request, \
+         X-Amz-Date: 20260101T000000Z\r\n\
+         Authorization: AWS4-HMAC-SHA256 Credential=bench/20260101/{}/dynamodb/aws4_request, \
          SignedHeaders=host;x-amz-date;x-amz-target, Signature={:064}\r\n\
          {}Content-Length: {:LENGTH_WIDTH$}\r\n\r\n",
         target.authority,
-        now.day(),
         target.region,
         0,
         as_of.unwrap_or_default(),
@@ -252,13 +226,6 @@ fn write_signed(
 mod tests {
     use super::*;
 
-    /// Without what differs from one second to the next.
-    fn undated(request: &[u8]) -> Vec<&[u8]> {
-        let is_dated =
-            |line: &[u8]| line.starts_with(b"X-Amz-Date") || line.starts_with(b"Authorization");
-        request.split(|byte| *byte == b'\n').filter(|line| !is_dated(line)).collect()
-    }
-
     #[test]
     fn the_length_of_each_request_is_its_own() {
         let target = Target::new("http://127.0.0.1:8000", "us-east-1", None).unwrap();
@@ -275,10 +242,7 @@ mod tests {
             assert_eq!(length, size.to_string());
             assert!(head.ends_with("\r\n\r\n"));
             assert!(head.contains(&format!("X-Amz-Target: DynamoDB_20120810.{}\r\n", call.name())));
-            assert_eq!(
-                undated(&Request::once(&target, call.name(), &body)),
-                undated(request.bytes())
-            );
+            assert_eq!(Request::once(&target, call.name(), &body), request.bytes());
         }
     }
 }

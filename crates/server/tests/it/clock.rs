@@ -91,13 +91,11 @@ fn a_jump_pauses_expiry_until_it_is_confirmed() {
     let data = directory.path().join("data");
     let data = ["--data", data.to_str().unwrap()];
     let is_paused = |process: &ServerProcess| {
-        let (status, answer) = admin(process, "GET", "/_zenobe/clock", &Value::Null);
-        assert_eq!(status, 200, "{answer}");
-        let paused = answer["expiry_paused"].as_bool().unwrap();
+        let (status, clock) = admin(process, "GET", "/_zenobe/clock", &Value::Null);
+        assert_eq!(status, 200, "{clock}");
+        let paused = clock["expiry_paused"].as_bool().unwrap();
         let endpoint = process.endpoint();
-        // The command's clock is as wrong, or else its signature would be old.
-        let status = ["clock", "status", "--endpoint", &endpoint];
-        let shown = clock.zenobe(&status).output().unwrap();
+        let shown = zenobe(&["clock", "status", "--endpoint", &endpoint]).output().unwrap();
         let shown = String::from_utf8(shown.stdout).unwrap();
         assert_eq!(shown.contains("zenobe clock confirm"), paused, "{shown}");
         let metrics = process.client().send("GET", "/metrics", &[], b"").unwrap();
@@ -118,8 +116,7 @@ fn a_jump_pauses_expiry_until_it_is_confirmed() {
     clock.set(3 * DAY_S);
     assert!(is_paused(&process));
     let endpoint = process.endpoint();
-    let confirm = ["clock", "confirm", "--endpoint", &endpoint];
-    let confirmed = clock.zenobe(&confirm).output().unwrap();
+    let confirmed = zenobe(&["clock", "confirm", "--endpoint", &endpoint]).output().unwrap();
     assert!(confirmed.status.success(), "{confirmed:?}");
     assert!(!is_paused(&process));
     process.stop();
