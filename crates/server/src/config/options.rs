@@ -81,7 +81,7 @@ pub struct Options {
     #[arg(
         long,
         env = "ZENOBE_SHED_AFTER_MS",
-        default_value = "2",
+        default_value = "1",
         value_name = "MILLISECONDS",
         help_heading = NETWORK
     )]

@@ -50,11 +50,11 @@ const WARNING_DISTANCE: Duration = Duration::from_secs(60);
 impl Default for Shedding {
     fn default() -> Shedding {
         Shedding {
-            turn_max: Duration::from_micros(500),
+            turn_max: Duration::from_micros(250),
             // The runtime polls for new requests after every 61 tasks, so a turn may have about half as many
             // requests again as the worker has connections. 200 connections on one worker are no overload.
             crowd_min: 320,
-            served_min: 16,
+            served_min: 8,
             unwatched_requests: 256,
             standing_min: Duration::from_millis(100),
             hold_min: Duration::from_millis(100),
