@@ -206,7 +206,7 @@ def held(tmp_path):
     server = start(store, tmp_path / "data")
     parts = items(40)
     for number in range(8):
-        put(store, f"parts/{number}", dynamodb_json(parts[number * 5:number * 5 + 5]))
+        put(store, f"held/{number}", dynamodb_json(parts[number * 5:number * 5 + 5]))
     store.proxy.hold_after(3)
     yield store, server, parts
     server.kill()
@@ -216,7 +216,7 @@ def held(tmp_path):
 def start_and_wait_for_three_parts(server):
     client = support.client(server.endpoint)
     table = support.create_table(client, keys="pk:S,sk:N")
-    started = begin(client, table, "parts/")
+    started = begin(client, table, "held/")
     support.wait_until(lambda: describe(client, started)["ProcessedItemCount"] == 15, "three parts are put")
     return client, table, started
 
@@ -225,7 +225,7 @@ def test_cancelling_leaves_what_is_put(held):
     store, server, _ = held
     client, table, started = start_and_wait_for_three_parts(server)
     with refused("ResourceInUseException", BUSY.format(table)):
-        begin(client, table, "parts/")
+        begin(client, table, "held/")
     cancelled = client.cancel_bulk_operation(BulkOperationArn=started["BulkOperationArn"])
     assert (cancelled["BulkOperationArn"], cancelled["BulkOperationStatus"]) == (started["BulkOperationArn"], "CANCELLING")
     assert describe(client, started)["BulkOperationStatus"] == "CANCELLING"
@@ -234,7 +234,7 @@ def test_cancelling_leaves_what_is_put(held):
     assert done["BulkOperationStatus"] == "CANCELLED" and done["FailureCode"], done
     assert 15 <= done["ProcessedItemCount"] == len(scan(client, table)) < 40
     # Another one may run now.
-    assert run(client, table, "parts/")["BulkOperationStatus"] == "COMPLETED"
+    assert run(client, table, "held/")["BulkOperationStatus"] == "COMPLETED"
     assert len(scan(client, table)) == 40
 
 
@@ -253,13 +253,13 @@ def test_a_killed_server_goes_on(held, tmp_path):
 def test_what_a_client_writes_after_a_put_stays_across_a_kill(tmp_path):
     store = open_store()
     lines = [json.dumps({"Item": support.item(pk=f"{n}", v=0, pad="x" * 380_000)}) for n in range(9)]
-    put(store, "parts/x", "\n".join(lines))
+    put(store, "kept/x", "\n".join(lines))
     server = start(store, tmp_path / "data")
     try:
         client = support.client(server.endpoint)
         table = support.create_table(client, keys="pk:S")
         # So few units that the job rests after each of its steps, which are smaller than the object.
-        started = begin(client, table, "parts/", MaxWriteRequestUnits=1024)
+        started = begin(client, table, "kept/", MaxWriteRequestUnits=1024)
         support.wait_until(lambda: support.get(client, table, pk="0"), "the first item is put")
         support.put(client, table, pk="0", v=1)
         server.kill()

@@ -328,7 +328,7 @@ def test_a_killed_server_goes_on_with_its_export(tmp_path, requests):
 
 @pytest.mark.parametrize("requests", [0, 1, 2], ids=["started", "data", "manifests"])
 def test_a_killed_server_goes_on_with_an_incremental_export(tmp_path, requests):
-    store = open_store()
+    store, prefix = open_store(), support.unique_name("changes")
     server = start(store, tmp_path / "data", "--driven-clock")
     try:
         client, clock = support.client(server.endpoint), Clock(server.endpoint)
@@ -342,11 +342,11 @@ def test_a_killed_server_goes_on_with_an_incremental_export(tmp_path, requests):
         until = clock.now_s()
         store.proxy.hold_after(requests)
         description = begin(
-            client, table, ExportType="INCREMENTAL_EXPORT", S3Prefix="changes",
+            client, table, ExportType="INCREMENTAL_EXPORT", S3Prefix=prefix,
             IncrementalExportSpecification={"ExportFromTime": since, "ExportToTime": until},
         )
         support.wait_until(store.proxy.holds, "a request is held")
-        folder = f"changes/AWSDynamoDB/{description['ExportArn'].rsplit('/')[-1]}"
+        folder = f"{prefix}/AWSDynamoDB/{description['ExportArn'].rsplit('/')[-1]}"
         assert f"{folder}/manifest-summary.json" not in keys(store, folder)
         server.kill()
         store.proxy.release()
@@ -357,7 +357,7 @@ def test_a_killed_server_goes_on_with_an_incremental_export(tmp_path, requests):
         images = [json.loads(line)["NewImage"] for line in text.splitlines()]
         assert canonical(images) == canonical(as_json(wire[10:]))
         files = get(store, summary["manifestFilesS3Key"]).splitlines()
-        assert keys(store, "changes/AWSDynamoDB/data/") == {json.loads(line)["dataFileS3Key"] for line in files}
+        assert keys(store, f"{prefix}/AWSDynamoDB/data/") == {json.loads(line)["dataFileS3Key"] for line in files}
     finally:
         server.kill()
         store.close()

@@ -131,12 +131,12 @@ def test_a_killed_import_continues(dynamodb, endpoint, tmp_path):
     store = open_store()
     for number in range(6):
         lines = [LINE % (f"{number}-{n:03}", "x", n) for n in range(50)]
-        store.s3.put_object(Bucket="bucket", Key=f"parts/{number}.json", Body="\n".join(lines))
+        store.s3.put_object(Bucket="bucket", Key=f"{table}/{number}.json", Body="\n".join(lines))
     environment = {
         **os.environ, "ZENOBE_ENDPOINT": endpoint, "ZENOBE_S3_ENDPOINT": store.endpoint,
         "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1",
     }
-    command = [binary(), "import", "s3://bucket/parts", "--table", table, "--keys", "pk:S"]
+    command = [binary(), "import", f"s3://bucket/{table}", "--table", table, "--keys", "pk:S"]
     state = tmp_path / f"zenobe-import-{table}.state"
     store.proxy.hold_after(3)
     process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
