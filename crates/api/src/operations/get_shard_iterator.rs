@@ -52,8 +52,7 @@ impl Decode for WireTimestamp {
         match reader.peek()? {
             Kind::Integer | Kind::Decimal => {
                 let seconds = reader.number()?.parse::<f64>().unwrap_or_default();
-                // The conversion saturates at both ends of the range.
-                Ok(WireTimestamp { at_ms: (seconds * 1_000.0).round() as u64 })
+                Ok(WireTimestamp { at_ms: whole_ms(seconds) })
             }
             Kind::Object => Err(TypeFault::StructureNotExpected.into()),
             Kind::Array => {
@@ -63,6 +62,13 @@ impl Decode for WireTimestamp {
             given => Err(TypeFault::NotConvertible { given, target: "Timestamp" }.into()),
         }
     }
+}
+
+/// The millisecond that a time falls into: an export of a time must not show what happened later. Whole milliseconds stay what they are,
+/// although few of them are whole fractions of a second in binary.
+fn whole_ms(seconds: f64) -> u64 {
+    // The conversion saturates at both ends of the range.
+    (seconds * 1_000.0 + 0.000_5).floor() as u64
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,5 +153,20 @@ impl Constrained {
         let number = self.sequence_number.as_deref();
         let number = number.ok_or_else(|| stream::sequence_number_required(iterator_type))?;
         number.parse().map_err(|_| stream::invalid_sequence_number(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_ms;
+
+    #[test]
+    fn times_fall_into_their_millisecond() {
+        assert_eq!(whole_ms(1_795_063_270.468_6), 1_795_063_270_468);
+        assert_eq!(whole_ms(1_795_063_270.468_999), 1_795_063_270_468);
+        for at_ms in (1_795_063_270_000..1_795_063_280_000).chain([0, 1, 999, 4_102_444_800_001]) {
+            assert_eq!(whole_ms(at_ms as f64 / 1_000.0), at_ms);
+        }
+        assert_eq!((whole_ms(-1.0), whole_ms(f64::INFINITY)), (0, u64::MAX));
     }
 }
