@@ -15,45 +15,13 @@ use crate::error::{Error, Result};
 use crate::indexes::entries::entry;
 use crate::indexes::maintained;
 use crate::keys::{PrimaryKey, check_paths};
-use crate::lease::Lease;
+use crate::keyspace;
 use crate::schema::IndexKind;
 use crate::write::check_size;
 use crate::write::commit::{Committed, Terms, commit};
 use crate::write::intent::{Intent, WriteAction};
 
-/// What becomes of an item whose attribute has another type than the key of an index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexKeyCheck {
-    /// It is refused, as PutItem refuses it.
-    Strict,
-    /// It is stored but not indexed, like items written before the index.
-    Lenient,
-}
-
 impl Engine {
-    /// Puts items into a table in one atomic write, while the lease holds. Returns the error of
-    /// each item that can't be put; the others are written. Of items with the same key the last one
-    /// counts.
-    ///
-    /// Putting the same items again changes nothing as long as nobody else writes to the table, so the owner of a new table
-    /// may repeat what it is not sure of. The write is as large as the caller makes it: some hundreds of items or a
-    /// megabyte is a good size.
-    ///
-    /// # Errors
-    /// [`Error::TableNotFound`] if the table is gone. Nothing is written then, nor after any other
-    /// error.
-    pub async fn load_items(
-        &self,
-        table: &Arc<Table>,
-        items: &[EncodedItem],
-        index_key_check: IndexKeyCheck,
-        lease: &Lease,
-    ) -> Result<Vec<Option<Error>>> {
-        let mut load = ItemLoad::new(table, items, &[], index_key_check);
-        while !load.is_empty() && !load.commit(self, Terms::Lease(lease)).await? {}
-        Ok(load.errors)
-    }
-
     /// The newer definition of a table, if it is the same table.
     async fn replacement(&self, table: &Table, stale: &Table) -> Result<Arc<Table>> {
         let gone = || Error::TableNotFound { name: table.name().name.clone() };
@@ -78,7 +46,6 @@ pub struct ItemLoad<'i> {
     items: &'i [EncodedItem],
     /// The conditions of the items; none at all if it is empty.
     conditions: &'i [Option<Condition>],
-    index_key_check: IndexKeyCheck,
     errors: Vec<Option<Error>>,
     /// What is to be written, and the positions of its items.
     intents: Vec<Intent<'i>>,
@@ -98,13 +65,11 @@ impl<'i> ItemLoad<'i> {
         table: &Arc<Table>,
         items: &'i [EncodedItem],
         conditions: &'i [Option<Condition>],
-        index_key_check: IndexKeyCheck,
     ) -> ItemLoad<'i> {
         let mut load = ItemLoad {
             table: Arc::clone(table),
             items,
             conditions,
-            index_key_check,
             errors: items.iter().map(|_| None).collect(),
             intents: Vec::new(),
             positions: Vec::new(),
@@ -167,7 +132,7 @@ impl<'i> ItemLoad<'i> {
         let table = Arc::clone(&self.table);
         let names: Vec<&str> =
             table.definition().keys.attributes().map(|key| key.name.as_str()).collect();
-        // Items that are read in the order of their keys, as restores read them, have no need for it.
+        // Items that come in the order of their keys have no need for it.
         let mut by_key: Option<HashMap<Key, usize>> = None;
         let taken = self.errors.len();
         let mut positions: Vec<usize> = Vec::with_capacity(taken);
@@ -178,7 +143,7 @@ impl<'i> ItemLoad<'i> {
             }
             let condition = self.conditions.get(position).and_then(Option::as_ref);
             let item = &self.items[position];
-            let intent = match prepare(&table, &names, item, condition, self.index_key_check) {
+            let intent = match prepare(&table, &names, item, condition) {
                 Ok(intent) => intent,
                 Err(error) => {
                     self.errors[position] = Some(error);
@@ -225,16 +190,29 @@ fn prepare<'i>(
     names: &[&str],
     item: &EncodedItem,
     condition: Option<&'i Condition>,
-    index_key_check: IndexKeyCheck,
 ) -> Result<Intent<'i>> {
     check_size(item)?;
     let key = item.as_item().decode_some(names);
     let key = PrimaryKey::from_item(&table.definition().keys, &key)?;
-    if index_key_check == IndexKeyCheck::Strict {
-        check_put(table, item.as_item())?;
-    }
+    check_put(table, item.as_item())?;
     if let Some(condition) = condition {
         check_paths(table, condition.paths().into_iter())?;
     }
     Ok(Intent::new(Arc::clone(table), key, condition, WriteAction::Put(item.clone())))
+}
+
+/// Puts copies of items into a new table that only their job writes to. They come with their keys in the table that they are copied
+/// from, which has the same key schema, and none of them may have been put before. An attribute whose type is not that of an index key
+/// is no error here: such an item is not indexed, like items that were written before the index.
+pub(crate) fn inserts(
+    table: &Arc<Table>,
+    items: &[(Key, EncodedItem)],
+) -> Result<Vec<Intent<'static>>> {
+    let keys = &table.definition().keys;
+    let insert = |(key, item): &(Key, EncodedItem)| {
+        let suffix = keyspace::suffix_of_item(key).unwrap_or_default();
+        let key = PrimaryKey::from_item_key(keys, suffix)?;
+        Ok(Intent::new(Arc::clone(table), key, None, WriteAction::Insert(item.clone())))
+    };
+    items.iter().map(insert).collect()
 }

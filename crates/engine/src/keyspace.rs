@@ -160,6 +160,11 @@ pub fn hash_of_key(prefix: &[u8], key: &[u8]) -> KeyHash {
     hash
 }
 
+/// The part of an item's key after the prefix of its table.
+pub fn suffix_of_item(item_key: &[u8]) -> Option<&[u8]> {
+    item_key.get(ITEM_PREFIX_LENGTH..)
+}
+
 /// The hash and the key bytes `pk sk`, from the part of an item's key after the prefix.
 pub fn parts_of_suffix(suffix: &[u8]) -> Option<(KeyHash, &[u8])> {
     let (hash, key_bytes) = suffix.split_first_chunk()?;

@@ -67,7 +67,7 @@ use crate::streams::Announcements;
 use crate::throughput::Meters;
 use crate::trusted_clock::TrustedClock;
 
-pub use bulk_load::{IndexKeyCheck, ItemLoad, LoadedSizes};
+pub use bulk_load::{ItemLoad, LoadedSizes};
 pub use cache::{CacheOptions, CacheStatistics};
 pub use capacity_units::write_halves;
 pub use change::Inconsistency;

@@ -13,7 +13,7 @@ use zenobe_engine::catalog::Table;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::jobs::Job;
 use zenobe_engine::schema::IndexKind;
-use zenobe_engine::{Engine, IndexKeyCheck, ItemLoad, LoadedSizes};
+use zenobe_engine::{Engine, ItemLoad, LoadedSizes};
 use zenobe_transfer::manifest;
 use zenobe_transfer::objects::{Bucket, Object, ObjectError};
 use zenobe_value::EncodedItem;
@@ -134,7 +134,7 @@ impl Loader<'_> {
             let begin = Instant::now();
             let conditions = batch.conditions.get(first..).unwrap_or_default();
             let items = &batch.items[first..];
-            let mut load = ItemLoad::new(table, items, conditions, IndexKeyCheck::Strict);
+            let mut load = ItemLoad::new(table, items, conditions);
             let (step, progress) = loop {
                 let mut step = step(&batch, first, &load);
                 if self.measures {

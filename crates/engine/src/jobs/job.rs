@@ -1,15 +1,18 @@
 //! A job in the hands of its handler.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use zenobe_store::{Batch, Key, Value, WriteSet, write_with};
-use zenobe_value::Attributes;
+use zenobe_value::{Attributes, EncodedItem};
 
 use super::{JobRow, JobStatus, key_of};
 use crate::Engine;
-use crate::bulk_load::ItemLoad;
+use crate::bulk_load::{ItemLoad, inserts};
+use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::lease::Lease;
-use crate::write::commit::Terms;
+use crate::write::commit::{Committed, Terms, commit};
 
 /// What becomes of the table that a failed job was filling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,18 +99,60 @@ impl Job {
             self.save(engine, progress.clone()).await?;
             return Ok(true);
         }
-        let step = JobStep {
-            key: key_of(&self.row),
-            lease: &self.lease,
-            progress,
-            saved: Mutex::default(),
-        };
+        let step = self.step(progress);
         let is_done = load.commit(engine, Terms::Job(&step)).await?;
-        if is_done && let Some(row) = step.saved.into_inner() {
+        let saved = step.saved.into_inner().filter(|_| is_done);
+        self.note_saved(engine, saved);
+        Ok(is_done)
+    }
+
+    /// Copies items of another table, which come with their keys there, into the new table that the job fills, and stores what is done
+    /// then, in one write. So no item is ever put twice, and nothing is read.
+    ///
+    /// # Errors
+    /// [`Error::TableNotFound`] if the table is gone. Nothing is written then. If an error leaves open whether the write has
+    /// happened, the stored job tells.
+    pub(crate) async fn insert(
+        &mut self,
+        engine: &Engine,
+        table: &Arc<Table>,
+        items: &[(Key, EncodedItem)],
+        progress: &Attributes,
+    ) -> Result<()> {
+        if items.is_empty() {
+            return self.save(engine, progress.clone()).await;
+        }
+        let step = self.step(progress);
+        match commit(engine, &inserts(table, items)?, Terms::Job(&step)).await? {
+            Committed::Written(_) => {}
+            Committed::Refused(errors) => {
+                // They were items of a table with the same keys.
+                let error = errors.into_iter().flatten().next();
+                let error = error.map(|error| error.to_string()).unwrap_or_default();
+                let detail = format!("an item cannot be copied: {error}");
+                return Err(Error::Corrupt { detail });
+            }
+            // Only its owner changes it, and that would be us.
+            Committed::Stale(_) => {
+                return Err(Error::TableNotFound { name: table.name().name.clone() });
+            }
+            Committed::Replayed(_) => unreachable!("there is no token"),
+        }
+        let saved = step.saved.into_inner();
+        self.note_saved(engine, saved);
+        Ok(())
+    }
+
+    fn step<'a>(&'a self, progress: &'a Attributes) -> JobStep<'a> {
+        let saved = Mutex::default();
+        JobStep { key: key_of(&self.row), lease: &self.lease, progress, saved }
+    }
+
+    fn note_saved(&mut self, engine: &Engine, saved: Option<JobRow>) {
+        if let Some(row) = saved {
             engine.jobs.note(&row);
             self.row = row;
         }
-        Ok(is_done)
     }
 
     /// Ends the job with success, and makes its table ready.

@@ -11,8 +11,10 @@ use super::*;
 use crate::catalog::tests::create_table;
 use crate::clock::{Clock, ManualClock};
 use crate::command::{GetItem, TableName};
-use crate::schema::Filling;
-use crate::{EngineOptions, IndexKeyCheck, ItemLoad};
+use crate::keys::PrimaryKey;
+use crate::schema::{Filling, TableId};
+use crate::write::commit::Terms;
+use crate::{EngineOptions, ItemLoad, keyspace};
 
 const NOW_MS: u64 = 1_700_000_000_000;
 const STEPS: u64 = 5;
@@ -74,11 +76,10 @@ impl Filler {
                 "pk".into(),
                 AttributeValue::S(step.to_string()),
             )]));
-            let errors =
-                engine.load_items(&table, &[item], IndexKeyCheck::Strict, job.lease()).await?;
-            assert!(errors[0].is_none());
+            let items = [item];
+            let mut load = ItemLoad::new(&table, &items, &[]);
+            assert!(job.load(engine, &mut load, &progress(step + 1)).await?);
             self.steps.fetch_add(1, Ordering::SeqCst);
-            job.save(engine, progress(step + 1)).await?;
         }
         job.finish(engine, progress(STEPS)).await
     }
@@ -357,6 +358,14 @@ async fn jobs_are_forgotten_long_after_their_end() {
     assert_eq!(engine.job(&row.namespace, &row.kind, &row.id).await.unwrap(), None);
 }
 
+/// Puts items, and returns the errors of those that can't be put.
+async fn load(engine: &Engine, table: &Arc<Table>, items: &[EncodedItem]) -> Vec<bool> {
+    let mut load = ItemLoad::new(table, items, &[]);
+    let lease = Lease::default();
+    while !load.is_empty() && !load.commit(engine, Terms::Lease(&lease)).await.unwrap() {}
+    load.errors().iter().map(Option::is_some).collect()
+}
+
 #[tokio::test]
 async fn faulty_items_do_not_hold_back_the_others() {
     let (store, clock) = new_store();
@@ -375,10 +384,8 @@ async fn faulty_items_do_not_hold_back_the_others() {
         text("a"),
         text("b"),
     ];
-    let errors =
-        engine.load_items(&table, &items, IndexKeyCheck::Strict, &Lease::default()).await.unwrap();
-    let faulty: Vec<bool> = errors.iter().map(Option::is_some).collect();
-    assert_eq!(faulty, [false, true, true, true, false, false]);
+    let errors = load(&engine, &table, &items).await;
+    assert_eq!(errors, [false, true, true, true, false, false]);
     assert_eq!(engine.describe_table(&name).await.unwrap().statistics.item_count, 2);
 }
 
@@ -398,11 +405,8 @@ async fn the_last_of_several_items_with_one_key_stays() {
     let pairs = [("b", "1"), ("a", "1"), ("b", "2"), ("c", "1"), ("a", "2"), ("b", "3")];
     let items: Vec<_> = pairs.iter().map(item).collect();
     for _ in 0..2 {
-        let errors = engine
-            .load_items(&table, &items, IndexKeyCheck::Strict, &Lease::default())
-            .await
-            .unwrap();
-        assert!(errors.iter().all(Option::is_none));
+        let errors = load(&engine, &table, &items).await;
+        assert!(errors.iter().all(|is_faulty| !is_faulty));
         for (key, value) in [("a", "2"), ("b", "3"), ("c", "1")] {
             let key = Attributes::from([("pk".to_owned(), text(key))]);
             let get = GetItem { table: name.clone(), key, projection: None, consistent: true };
@@ -476,7 +480,7 @@ async fn items_and_progress_are_stored_in_one_write() {
     };
 
     let items = [item("a"), item("")];
-    let mut load = ItemLoad::new(&table, &items, &[], IndexKeyCheck::Strict);
+    let mut load = ItemLoad::new(&table, &items, &[]);
     assert!(load.errors()[1].is_some());
     assert!(job.load(&engine, &mut load, &progress(2)).await.unwrap());
     let stored = engine.job(&row.namespace, &row.kind, &row.id).await.unwrap().unwrap();
@@ -485,7 +489,7 @@ async fn items_and_progress_are_stored_in_one_write() {
 
     // Nothing to put is progress as well, and a request to stop is seen with the next step.
     let nothing = [item("")];
-    let mut load = ItemLoad::new(&table, &nothing, &[], IndexKeyCheck::Strict);
+    let mut load = ItemLoad::new(&table, &nothing, &[]);
     engine.cancel_job(&row.namespace, &row.kind, &row.id).await.unwrap();
     assert!(!job.is_cancelled());
     assert!(job.load(&engine, &mut load, &progress(3)).await.unwrap());
@@ -496,10 +500,51 @@ async fn items_and_progress_are_stored_in_one_write() {
     let mut late = Job::new(row, Lease::default());
     job.cancel(&engine, progress(3), FailedTable::Keep).await.unwrap();
     let items = [item("b")];
-    let mut load = ItemLoad::new(&table, &items, &[], IndexKeyCheck::Strict);
+    let mut load = ItemLoad::new(&table, &items, &[]);
     let refused = late.load(&engine, &mut load, &progress(4)).await;
     assert!(matches!(refused, Err(Error::LeaseLost { .. })), "{refused:?}");
     assert!(!exists("b").await);
+}
+
+/// What a job copies is read back under the keys of the new table, counted once, and put only together with the progress.
+#[tokio::test]
+async fn copies_are_put_in_the_write_that_stores_the_progress() {
+    let (store, clock) = new_store();
+    let engine = open(&store, &clock).await;
+    let name = name_of("t");
+    engine.create_table(create_table(&name)).await.unwrap();
+    let table = engine.table(&name).await.unwrap();
+    let row = start(&engine, "t", None).await;
+    let mut job = Job::new(row.clone(), Lease::default());
+    let source = keyspace::item_prefix(TableId(1_000));
+    let copy = |key: &str| {
+        let key = AttributeValue::S(key.into());
+        let item = EncodedItem::encode(&Attributes::from([("pk".into(), key)]));
+        let key = PrimaryKey::from_stored(&table.definition().keys, item.as_item()).unwrap();
+        (key.item_key_below(&source), item)
+    };
+    job.insert(&engine, &table, &[copy("a"), copy("b")], &progress(2)).await.unwrap();
+    job.insert(&engine, &table, &[], &progress(3)).await.unwrap();
+    let stored = engine.job(&row.namespace, &row.kind, &row.id).await.unwrap().unwrap();
+    assert_eq!((done(&stored), done(job.row())), (3, 3));
+    for key in ["a", "b"] {
+        let key = Attributes::from([("pk".to_owned(), AttributeValue::S(key.into()))]);
+        let get = GetItem { table: name.clone(), key, projection: None, consistent: true };
+        assert!(engine.get_item(&get).await.unwrap().item.is_some());
+    }
+    let count = async || engine.describe_table(&name).await.unwrap().statistics.item_count;
+    assert_eq!(count().await, 2);
+
+    // An item of a table with other keys, or none at all.
+    let damaged = (Key::from_static(b"T"), copy("c").1);
+    let refused = job.insert(&engine, &table, &[damaged], &progress(4)).await;
+    assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
+
+    let mut late = Job::new(row, Lease::default());
+    job.cancel(&engine, progress(3), FailedTable::Keep).await.unwrap();
+    let refused = late.insert(&engine, &table, &[copy("c")], &progress(4)).await;
+    assert!(matches!(refused, Err(Error::LeaseLost { .. })), "{refused:?}");
+    assert_eq!(count().await, 2);
 }
 
 /// Conditions hold or fail as if the items were put one after the other.
@@ -522,11 +567,11 @@ async fn a_load_with_conditions_ends_before_an_item_that_it_has() {
     };
     let items = [item("a", 1), item("b", 1), item("a", 2), item("b", 2)];
     let conditions = [is_new(), None, is_new(), None];
-    let mut first = ItemLoad::new(&table, &items, &conditions, IndexKeyCheck::Strict);
+    let mut first = ItemLoad::new(&table, &items, &conditions);
     assert_eq!(first.errors().len(), 2, "it ends before the second a");
     assert!(job.load(&engine, &mut first, &progress(2)).await.unwrap());
 
-    let mut second = ItemLoad::new(&table, &items[2..], &conditions[2..], IndexKeyCheck::Strict);
+    let mut second = ItemLoad::new(&table, &items[2..], &conditions[2..]);
     assert!(!job.load(&engine, &mut second, &progress(4)).await.unwrap(), "nothing is written yet");
     assert_eq!(done(job.row()), 2);
     let [Some(Error::ConditionFailed { item: Some(existing) }), None] = second.errors() else {

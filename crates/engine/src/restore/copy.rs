@@ -2,10 +2,8 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, join};
-use tokio::time::Instant;
 use zenobe_store::{Direction, Key, KeyRange, Reader};
 use zenobe_value::{DecodeError, EncodedItem, ItemBuffer, ItemRef};
 
@@ -13,10 +11,8 @@ use super::{KIND, SourceState};
 use crate::Engine;
 use crate::backups::chunk::Chunks;
 use crate::backups::{Backup, Content, HeldTable, has_remains, stored_backup};
-use crate::bulk_load::IndexKeyCheck;
-use crate::catalog::Table;
 use crate::catalog::definition_row;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::history::Past;
 use crate::jobs::{CopyProgress, FailedTable, Job, JobHandler};
 use crate::keyspace;
@@ -28,8 +24,6 @@ const STEP_ITEMS_MAX: usize = 2_000;
 const STEP_BYTES_MAX: usize = 2 << 20;
 /// How many chunks of the history a step reads. Where nothing was there at the time, it may end without an item.
 const STEP_CHUNKS_MAX: usize = 8;
-/// Putting an item twice does no harm, so the progress is stored now and then.
-const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs restores.
 pub struct RestoreHandler;
@@ -58,7 +52,6 @@ async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
             .fail(engine, "TargetGone", message, progress.encode(), FailedTable::Delete)
             .await;
     };
-    let mut saved_at = Instant::now();
     let mut step = read(engine, &source, &progress).await?;
     loop {
         let (items, passed) = match step {
@@ -74,16 +67,13 @@ async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
             }
         };
         let paced = engine.background.pace.begin_step();
-        progress = progress.after(items.iter(), &passed);
+        progress = progress.after(items.iter().map(|(_, item)| item), &passed);
+        let encoded = progress.encode();
         // The next items are read while these are written.
-        let (written, next) =
-            join(write(engine, &table, &items, job), read(engine, &source, &progress)).await;
+        let written = job.insert(engine, &table, &items, &encoded);
+        let (written, next) = join(written, read(engine, &source, &progress)).await;
         written?;
         step = next?;
-        if saved_at.elapsed() >= SAVE_INTERVAL {
-            job.save(engine, progress.encode()).await?;
-            saved_at = Instant::now();
-        }
         paced.rest().await;
     }
 }
@@ -91,7 +81,8 @@ async fn run(engine: &Engine, job: &mut Job) -> Result<()> {
 /// What the next step copies.
 enum Step {
     Items {
-        items: Vec<EncodedItem>,
+        /// With their keys in the source.
+        items: Vec<(Key, EncodedItem)>,
         /// Everything up to this key of the source is copied then.
         passed: Key,
     },
@@ -131,7 +122,7 @@ async fn read_backup(
             let items = chunks.after(&*now, position).await?;
             let Some((passed, _)) = items.last() else { return Ok(Step::End) };
             let passed = passed.clone();
-            Ok(Step::Items { items: items.into_iter().map(|(_, item)| item).collect(), passed })
+            Ok(Step::Items { items, passed })
         }
         (_, Some(held)) => walk(&held.open(now).await?, position).await,
         (_, None) => {
@@ -170,8 +161,7 @@ fn after(mut range: KeyRange, position: Option<&[u8]>) -> KeyRange {
 #[derive(Default)]
 struct Gathered {
     items: ItemBuffer,
-    /// The key of the last item.
-    last: Vec<u8>,
+    keys: Vec<Key>,
     damage: Option<DecodeError>,
 }
 
@@ -184,8 +174,7 @@ impl Gathered {
                 return ControlFlow::Break(());
             }
         }
-        self.last.clear();
-        self.last.extend_from_slice(key);
+        self.keys.push(Key::copy_from_slice(key));
         match self.items.len() < STEP_ITEMS_MAX && self.items.bytes_len() < STEP_BYTES_MAX {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
@@ -197,9 +186,10 @@ impl Gathered {
         if let Some(error) = &self.damage {
             return Err(corrupt_item(error));
         }
-        let last = (!self.items.is_empty()).then(|| Key::from(self.last));
+        let last = self.keys.last().cloned();
         let Some(passed) = unfinished.or(last) else { return Ok(Step::End) };
-        Ok(Step::Items { items: self.items.into_items(), passed })
+        let items = self.keys.into_iter().zip(self.items.into_items()).collect();
+        Ok(Step::Items { items, passed })
     }
 }
 
@@ -215,20 +205,4 @@ pub(crate) async fn is_intact(now: &dyn Reader, source: &SourceState, era: u32) 
         }
     }
     has_remains(now, &source.table, source.id).await
-}
-
-async fn write(
-    engine: &Engine,
-    table: &Arc<Table>,
-    items: &[EncodedItem],
-    job: &Job,
-) -> Result<()> {
-    let errors = engine.load_items(table, items, IndexKeyCheck::Lenient, job.lease()).await?;
-    match errors.into_iter().flatten().next() {
-        None => Ok(()),
-        // It was an item of a table with the same keys.
-        Some(error) => {
-            Err(Error::Corrupt { detail: format!("an item cannot be restored: {error}") })
-        }
-    }
 }

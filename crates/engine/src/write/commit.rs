@@ -19,7 +19,7 @@ use crate::transactions::token::{IdempotencyToken, RepeatedTransaction, TokenSta
 
 use super::collections::{CollectionSizes, partition_attributes};
 use super::decode_stored;
-use super::intent::{Intent, WriteAction};
+use super::intent::{Declaration, Intent, WriteAction};
 
 pub(crate) enum Committed {
     /// What each intent did, in order.
@@ -211,7 +211,7 @@ impl Times {
 /// The write set of one attempt.
 ///
 /// Guards: the version row of each table, the items that are only checked, then the lease. Keys:
-/// the row of the token or the job, the items that are written, then those entries of incomplete indexes whose
+/// the row of the token or the job, the items that are read and written, then those entries of incomplete indexes whose
 /// presence matters. Items are in the order of their intents.
 struct Attempt<'a> {
     engine: &'a Engine,
@@ -237,8 +237,11 @@ impl<'a> Attempt<'a> {
         let mut keys: Vec<Key> = Vec::with_capacity(row_key.iter().len() + intents.len());
         keys.extend(row_key.cloned());
         for intent in intents {
-            let list = if intent.is_check() { &mut guards } else { &mut keys };
-            list.push(intent.item_key.clone());
+            match intent.declaration() {
+                Declaration::Guard => guards.push(intent.item_key.clone()),
+                Declaration::Key => keys.push(intent.item_key.clone()),
+                Declaration::Nothing => {}
+            }
         }
         if let Some(lease) = terms.lease() {
             guards.extend_from_slice(lease.guards());
@@ -318,8 +321,12 @@ impl<'a> Attempt<'a> {
         // Stays empty, without allocating, until there is an error.
         let mut errors: Vec<Option<Error>> = Vec::new();
         for (position, intent) in self.intents.iter().enumerate() {
-            let stored = if intent.is_check() { checked.next() } else { changed.next() };
-            let stored = stored.expect("the item of every intent is declared");
+            let stored = match intent.declaration() {
+                Declaration::Guard => checked.next(),
+                Declaration::Key => changed.next(),
+                Declaration::Nothing => Some(&None),
+            };
+            let stored = stored.expect("every item that is read is declared");
             let old = stored.as_ref().map(decode_stored).transpose().map_err(NotWritten::Failed)?;
             match intent.apply(old.as_ref()) {
                 Ok(new) => images.push(WrittenItem::new(old, new)),

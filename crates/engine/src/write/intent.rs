@@ -23,6 +23,9 @@ pub(crate) struct Intent<'c> {
 
 pub(crate) enum WriteAction<'c> {
     Put(EncodedItem),
+    /// Puts an item where none has ever been, in a table to which nobody else writes. Nothing is read or locked for it, so it must
+    /// not happen twice.
+    Insert(EncodedItem),
     Delete,
     Update {
         key: &'c Attributes,
@@ -37,6 +40,17 @@ pub(crate) enum WriteAction<'c> {
     Expire {
         now_s: u64,
     },
+}
+
+/// How a write set names the item of an intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Declaration {
+    /// The item is only checked.
+    Guard,
+    /// The item is read and written.
+    Key,
+    /// The item is known to be absent.
+    Nothing,
 }
 
 /// How to measure an updated item.
@@ -64,6 +78,14 @@ impl<'c> Intent<'c> {
         matches!(self.action, WriteAction::Check)
     }
 
+    pub fn declaration(&self) -> Declaration {
+        match self.action {
+            WriteAction::Check => Declaration::Guard,
+            WriteAction::Insert(_) => Declaration::Nothing,
+            _ => Declaration::Key,
+        }
+    }
+
     /// The item after the write, given the item before it.
     pub fn apply(&self, old: Option<&EncodedItem>) -> Result<Option<EncodedItem>> {
         let old_item = old.map(EncodedItem::as_item);
@@ -71,7 +93,7 @@ impl<'c> Intent<'c> {
             return Err(Error::ConditionFailed { item: old.cloned() });
         }
         match &self.action {
-            WriteAction::Put(item) => Ok(Some(item.clone())),
+            WriteAction::Put(item) | WriteAction::Insert(item) => Ok(Some(item.clone())),
             WriteAction::Delete => Ok(None),
             WriteAction::Check => Ok(old.cloned()),
             WriteAction::Expire { now_s } => {
