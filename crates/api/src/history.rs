@@ -69,7 +69,7 @@ fn render(history: &ItemHistory, limit: usize) -> Reply {
         writer.name("TableName").string(&history.table.name);
         writer.name("EarliestRestorableDateTime").timestamp(history.window.earliest_ms);
         let has_more = history.more || history.versions.len() > limit;
-        // The last one is there to be compared with.
+        // The last one is only there for comparison.
         let shown = history.versions.len() - usize::from(history.more);
         let shown = history.versions.iter().take(limit.min(shown)).enumerate();
         let last = shown.clone().last().map(|(_, last)| last);

@@ -12,13 +12,13 @@ use crate::manifest::{FileEntry, Manifest};
 use crate::repository::Repository;
 use crate::snapshot::FileProgress;
 
-/// How often a file is fetched that arrives damaged.
+/// How often a file that arrives damaged is fetched.
 const ATTEMPTS_MAX: u32 = 3;
 /// The end of the name of a file that is not whole.
 const UNFINISHED: &str = ".part";
 
-/// Fetches all files of a snapshot. Those that an interrupted attempt has fetched are kept, if they are whole; what does not
-/// belong there is removed, but for the names in `own`.
+/// Fetches all files of a snapshot. Those that an interrupted attempt has fetched are kept, if they are whole. Everything else
+/// in the directory is removed, except for the names in `own`.
 ///
 /// # Errors
 /// If an object is missing or damaged: the error names it.
@@ -54,7 +54,7 @@ pub async fn files(
     sync_folders(manifest, directory)
 }
 
-/// What an earlier attempt left, and the database that was made of it.
+/// Removes what is not a file of the snapshot, such as what a database has written that was opened after an earlier attempt.
 fn remove_strangers(manifest: &Manifest, directory: &Path, own: &[&str]) -> Result<()> {
     let mut folders = vec![String::new()];
     while let Some(prefix) = folders.pop() {

@@ -34,7 +34,7 @@ pub struct Pruned {
 }
 
 /// # Errors
-/// If the repository can't be read or changed. What was removed until then is gone.
+/// If the repository can't be read or changed. What was removed before that is gone.
 pub async fn prune(repository: &Repository, keep: Keep, now_ms: u64) -> Result<Pruned> {
     let contents = repository.contents().await?;
     let mut manifests = Vec::new();
@@ -135,7 +135,7 @@ async fn remove_segments(
         };
         let segments = &generation.segments[..count];
         let keys: Vec<String> = segments.iter().map(|segment| segment_key(id, segment)).collect();
-        // No snapshot needs them, so it does no harm if only some of them go before this is cut off.
+        // No snapshot needs them, so an interruption that leaves some of them does no harm.
         repository.delete_many(&keys).await?;
         pruned.segments += count;
     }

@@ -297,7 +297,7 @@ impl Repository {
         self.put(&head_key(generation), head.encode()).await
     }
 
-    /// A segment and its checksum. It is what its name says, and undamaged.
+    /// Reads a segment with its checksum, and checks that it is undamaged and the one that the name says.
     ///
     /// # Errors
     /// If it is missing or damaged.

@@ -12,9 +12,9 @@ use crate::segment::Chain;
 /// The state to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestorePoint {
-    /// The newest that is there.
+    /// The newest one.
     Latest,
-    /// A snapshot as it is.
+    /// A snapshot, without segments that follow it.
     Backup(String),
     /// The last state up to this millisecond.
     Time(u64),

@@ -29,7 +29,7 @@ pub type Checksum = [u8; CHECKSUM_BYTES];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSegment {
     pub generation: String,
-    /// From 1 on.
+    /// Segments are numbered from 1.
     pub number: u64,
     /// The checksum of the segment before; zeros in the first.
     pub previous: Checksum,

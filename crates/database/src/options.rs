@@ -31,7 +31,7 @@ pub struct Options {
     pub index_status_hold: Duration,
     /// Whether to refuse PartiQL statements that would scan.
     pub refuse_scans: bool,
-    /// How far LatestRestorableDateTime lags behind now. On DynamoDB it is five minutes.
+    /// How far LatestRestorableDateTime is behind the present. On DynamoDB it is five minutes.
     pub restorable_lag: Duration,
     /// Where imports read from and exports write to; without it there are none.
     pub object_store: Option<ObjectStoreOptions>,
@@ -50,7 +50,7 @@ pub struct Options {
     /// A cache for eventually consistent Query and Scan. What is written shows when an entry's time is
     /// over.
     pub query_cache: Option<CacheOptions>,
-    /// What a test wants to be late; `None` outside of tests.
+    /// What a test asks to be late; `None` outside of tests.
     pub lateness: Option<Arc<dyn Lateness>>,
     /// What concerns the other processes on the same store, if it can have any.
     pub node: NodeOptions,

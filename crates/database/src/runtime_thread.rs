@@ -49,7 +49,7 @@ impl RuntimeThread {
 }
 
 /// Lowers the priority of this thread, and of those that it starts. It then gets about a tenth of a
-/// processor that others want as well, and all of one that is idle. On other systems than Linux the
+/// processor that others want as well, and all of one that is idle. On systems other than Linux the
 /// priority belongs to the whole process, so nothing is lowered there.
 fn yield_to_requests() {
     #[cfg(target_os = "linux")]

@@ -96,7 +96,7 @@ impl Work {
             Work::Tokens => Some(TOKENS_LEASE),
             Work::Garbage => Some("garbage"),
             Work::History => Some("history"),
-            // Each job has a lease of its own, and every node looks at its partitions.
+            // Jobs take a lease each, and changing partition maps has its own. The rest every node does for itself.
             Work::Space
             | Work::Time
             | Work::Catalog

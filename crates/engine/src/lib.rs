@@ -101,7 +101,7 @@ pub struct Engine {
     pub(crate) background: Background,
     pub(crate) status_hold: StatusHold,
     index_status_hold: Duration,
-    /// What a test wants to be late.
+    /// What a test asks to be late.
     pub(crate) lateness: Option<Box<EngineLateness>>,
     pub(crate) streams: StreamOptions,
     /// How far the latest time that can be restored lies back.

@@ -36,7 +36,7 @@ pub struct EngineOptions {
     pub item_cache: Option<CacheOptions>,
     /// A cache for eventually consistent pages of Query and Scan.
     pub query_cache: Option<CacheOptions>,
-    /// What a test wants to be late; `None` outside of tests.
+    /// What a test asks to be late; `None` outside of tests.
     pub lateness: Option<Arc<dyn Lateness>>,
     /// What to do with requests that DynamoDB would throttle, on tables that don't say it themselves.
     pub throughput: ThroughputMode,

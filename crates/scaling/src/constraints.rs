@@ -68,7 +68,7 @@ impl Violations {
         }
     }
 
-    /// The model's `ResourceIdMaxLen1600`, which most texts of the service are.
+    /// The constraints of the model's `ResourceIdMaxLen1600`, the type of most strings in requests.
     pub(crate) fn identifier(&mut self, text: &str, path: &str) {
         self.length(text, path, 1, 1_600);
         let is_xml =

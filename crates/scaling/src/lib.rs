@@ -2,8 +2,8 @@
 //! and the work that does it. Without HTTP: an operation's name and a JSON body in, a status and a
 //! JSON body out.
 //!
-//! A *target* is one dimension (reads or writes) of a table or a global index, with a least and a
-//! greatest capacity. Its policy and its scheduled actions are part of its row (`target`), so every
+//! A *target* is one dimension (reads or writes) of a table or a global index, with a minimum
+//! and a maximum capacity. Its policy and its scheduled actions are part of its row (`target`), so every
 //! change of them is one atomic change of one row, and deregistering a target leaves nothing of it
 //! behind.
 //!

@@ -1,4 +1,4 @@
-//! The texts of exceptions. Those that AWS is known to use are AWS's; the others say what to do.
+//! The texts of exceptions: AWS's, where they are known. The others say what to do.
 
 use crate::error::{Exception, ScalingError};
 use crate::resource::{SERVICE_NAMESPACE, TargetName};

@@ -1,4 +1,4 @@
-//! A database with what serves it: its triggers and its admin requests.
+//! A database, and what serves it: triggers, admin requests, other AWS services, observers.
 
 use std::sync::Arc;
 

@@ -4,14 +4,15 @@
 //! log* is RocksDB's. *Append logs*, such as a stream's shards, are data like any other ([`Mutation::Append`]).
 //!
 //! ```text
-//! writer        admit → lock keys → read → decide → queue → unlock → yield → lead?
+//! writer        admit → lock keys → read → decide → queue → show in flight → unlock → yield → lead?
 //! leader                                            take the queue → write to RocksDB → snapshot
 //! sync thread                                                                        sync → publish → answer
 //! ```
 //!
-//! 1. **A write arrives** ([`write`]). It waits until the writes in flight are below the queue's bounds, and gets a
+//! 1. **A write arrives** ([`write`]). It fails if the store is closed, or refuses writes after a failure. It waits
+//!    while writes are paused, and while the writes without an answer reach the queue's bounds. Then it gets a
 //!    [`WriteTicket`], which holds the epoch in which it was admitted (each failure begins another). The ticket
-//!    reserves nothing, so writes that are admitted together can exceed the bound by what they hold. The write holds
+//!    reserves nothing, so writes that are admitted together can exceed the bounds by what they hold. The write holds
 //!    no lock yet, so it blocks no other write.
 //! 2. **It decides** ([`decide_and_queue`]). It locks its keys exclusively and its *guards* shared (keys that it
 //!    depends on, but does not write), reads both, and asks the caller's closure what to write. A write that is
@@ -51,8 +52,9 @@
 //! - when the store has recovered, or is being closed, while writes are queued.
 //!
 //! It also recovers the store after a failure, and writes the *horizon* of an idle store. The horizon is the last
-//! sequence number that is known to be durable. Each group carries it into the write-ahead log, so that a start can tell
-//! a damaged log from one that a crash has torn: a record at or before the horizon must be there
+//! sequence number that is known to be durable. Each sync advances it to the last number that was written before the
+//! sync began (under [`Durability::Os`] each write advances it). Each group carries it into the write-ahead log, so that
+//! a start can tell a damaged log from one that a crash has torn: a record at or before the horizon must be there
 //! ([`crate::write_ahead_log`]).
 //!
 //! # What always holds
@@ -72,10 +74,10 @@
 //!   answer fails: with [`Error::Uncertain`] if it may be on disk, with [`Error::Io`] if it can't be. (If a group cannot
 //!   even be encoded, its writes get [`Error::Uncertain`] too. That is never wrong, only cautious.) The in-flight values
 //!   are dropped, and new writes are refused ([`Error::WritesRefused`]). Readers keep the last published snapshot, and
-//!   wait only while RocksDB is being reopened. The *epoch* changes: a write that
-//!   was admitted before the failure cannot be queued after it, and a group from an earlier epoch is not published.
-//!   The commit thread closes the database and opens it again ([`crate::recovery`]). From then on decisions rest on
-//!   what the disk really holds.
+//!   wait only while RocksDB is being reopened. The *epoch* changes: a write that was admitted before the failure
+//!   cannot be queued after it, and [`publish`] fails the groups of an earlier epoch. (A publication that began before
+//!   the failure goes on: its groups are durable.) The commit thread closes the database and opens it again
+//!   ([`crate::recovery`]). From then on decisions rest on what the disk really holds.
 //! - **A panic counts as a failure.** If any of these steps panics, the waiting writes fail instead of waiting forever.
 
 mod encode;
@@ -169,8 +171,8 @@ async fn commit_queued(store: &Inner, mut answer: AnswerReceiver) -> Result<Comm
     let wake_if_dropped = WakeOnDrop(store);
     // Other tasks on this thread queue their writes now, and one commit serves them all.
     yield_now().await;
-    // From here to the attempt to lead nothing is awaited, so this future cannot be dropped in between. It needs nobody
-    // else to lead for it.
+    // From here to the attempt to lead nothing is awaited, so this future cannot be dropped in between. Dropping the
+    // guard would wake the commit thread for nothing.
     std::mem::forget(wake_if_dropped);
     let lost = |oneshot::Canceled| {
         Err(Error::Uncertain { detail: "the commit ended without an answer".to_owned() })
@@ -219,8 +221,8 @@ fn decide_and_queue(
         return Ok(Decided::NothingToCommit);
     }
     // An addition to a value that is not a counter must fail now: once it is queued, others may build on it.
-    let published = |key: &Key| store.published.without_waiting()?.read(key);
-    store.known_counters.check_additions(&mutations, &store.in_flight, published)?;
+    let read_published = |key: &Key| store.published.without_waiting()?.read(key);
+    store.known_counters.check_additions(&mutations, &store.in_flight, read_published)?;
     let are_declared = are_declared(set, &mutations);
     let mutations: Arc<Vec<Mutation>> = Arc::new(mutations);
     let queued = store.queue.push(ticket, Arc::clone(&mutations), are_declared)?;
@@ -242,12 +244,12 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     let snapshot = store.published.without_waiting()?;
     let is_any_in_flight = in_flight.iter().any(Option::is_some);
     if in_flight.len() > SINGLE_READS_MAX {
-        let published: Vec<&Key> =
+        let others: Vec<&Key> =
             keys().zip(&in_flight).filter(|it| it.1.is_none()).map(|it| it.0).collect();
-        let mut published = snapshot.read_batch(&published)?.into_iter();
+        let mut values_of_others = snapshot.read_batch(&others)?.into_iter();
         let value = |newest: Option<InFlightValue>| match newest {
             Some(newest) => newest.value,
-            None => published.next().flatten(),
+            None => values_of_others.next().flatten(),
         };
         return Ok((in_flight.into_iter().map(value).collect(), is_any_in_flight));
     }
@@ -365,8 +367,9 @@ impl LeaderState {
             false => store.queue.take_if_small(),
         };
         let Some(writes) = writes else { return store.queue.wake_commit_thread() };
-        let Some((group, batch)) = self.encode(store, writes) else { return };
-        // The attempt consumes the batch. If RocksDB stalls writes, it is needed again, and otherwise perhaps for the log tap.
+        let Some((group, batch)) = self.encode_or_finish(store, writes) else { return };
+        // The attempt consumes the batch, and one that RocksDB stalls is needed again. So each is copied, whether or not the
+        // log tap needs it too.
         let copy = batch.data().to_vec();
         let attempt = self.database.write_unless_stalled(batch);
         let end = Instant::now();
@@ -385,20 +388,17 @@ impl LeaderState {
 
     /// Writes the stalled group to RocksDB, or else what is queued, and hands it on, however long it takes.
     fn write_group_patiently(&mut self, store: &Inner) {
-        if let Some(detail) = store.queue.failure() {
+        if store.queue.failure().is_some() {
             // The store has failed since this task was given, or was closed before it could recover. Nothing may get into
             // the write-ahead log behind a lost write.
-            if let Some((group, _)) = self.stalled.take() {
-                answer_with_error(store, &Error::Io { detail }, group.writes);
-            }
-            return;
+            return self.fail_stalled(store);
         }
         let next = match self.stalled.take() {
             Some(stalled) => Some(stalled),
-            None => self.encode(store, store.queue.take()),
+            None => self.encode_or_finish(store, store.queue.take()),
         };
         let Some((group, batch)) = next else { return };
-        // Only the log tap needs a copy.
+        // This waits out a stall, so only the log tap needs a copy.
         let copy = store.log_tap.is_on().then(|| batch.data().to_vec());
         match self.database.write(batch) {
             Ok(()) => self.after_write(store, group, copy),
@@ -406,8 +406,9 @@ impl LeaderState {
         }
     }
 
-    /// Turns writes into a group and its RocksDB batch. `None` if nothing is left to write.
-    fn encode(
+    /// Turns writes into a group and its RocksDB batch. Where nothing is left to write, it finishes the group instead: it
+    /// hands on a group that changes nothing, and fails one that can't be encoded.
+    fn encode_or_finish(
         &mut self,
         store: &Inner,
         writes: Vec<QueuedWrite>,
@@ -452,6 +453,14 @@ impl LeaderState {
         match &self.sync_thread {
             Some(sync_thread) => sync_thread.push(group),
             None => publish(store, vec![group]),
+        }
+    }
+
+    /// Fails the stalled group, if there is one, after the store has failed. RocksDB refused it, so it is not on disk.
+    fn fail_stalled(&mut self, store: &Inner) {
+        if let Some((group, _)) = self.stalled.take() {
+            let error = Error::Io { detail: failure_detail(store) };
+            answer_with_error(store, &error, group.writes);
         }
     }
 
@@ -536,8 +545,7 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
         groups.into_iter().partition(is_current);
     if !stale.is_empty() {
         // A failure came in between. These may be durable or not: recovery finds out.
-        let detail = store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
-        let error = Error::Uncertain { detail };
+        let error = Error::Uncertain { detail: failure_detail(store) };
         stale.into_iter().for_each(|group| answer_with_error(store, &error, group.writes));
     }
     if let Some(snapshot) = newest_snapshot(&groups) {
@@ -598,7 +606,8 @@ fn answer(store: &Inner, group: CommitGroup) {
 // --- A failure ---
 
 /// Fails these groups and all that is queued, and refuses new writes until the store has recovered. Groups that the sync
-/// thread has fail in [`publish`], because they are from an earlier epoch. A stalled group fails in [`recover`].
+/// thread has fail in [`publish`], because they are from an earlier epoch. The commit thread fails a stalled group
+/// ([`LeaderState::fail_stalled`]), before the recovery or at its end.
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     tracing::error!("a commit failed; the store refuses writes until it recovers: {error}");
     let (queued, last_place) = store.queue.fail(error.to_string());
@@ -616,6 +625,11 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     groups.into_iter().for_each(|group| answer_with_error(store, &uncertain, group.writes));
     // What was still queued never reached RocksDB.
     answer_with_error(store, &Error::Io { detail }, queued);
+}
+
+/// Why the store refuses writes, for those that fail with it.
+fn failure_detail(store: &Inner) -> String {
+    store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned())
 }
 
 /// After a panic, no write may wait forever, and nothing may be committed on top of what the panic left behind. So it is
@@ -681,22 +695,20 @@ fn write_horizon(store: &Inner, answered_groups: u64) {
 /// The store was closed before it had recovered.
 struct ClosedBeforeRecovery;
 
-/// Reopens the database and replaces the leader's state.
+/// Reopens the database, which accepts writes again, and replaces the leader's state.
 fn recover(store: &Arc<Inner>) -> Result<(), ClosedBeforeRecovery> {
-    let failed = replace_leader_state(store, None).ok_or(ClosedBeforeRecovery)?;
-    let LeaderState { database, sync_thread, stalled, .. } = failed;
-    if let Some((group, _)) = stalled {
-        let detail = store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned());
-        // RocksDB refused it, so it is not on disk.
-        answer_with_error(store, &Error::Io { detail }, group.writes);
-    }
+    let mut failed = replace_leader_state(store, None).ok_or(ClosedBeforeRecovery)?;
+    failed.fail_stalled(store);
+    let LeaderState { database, sync_thread, .. } = failed;
     // Once the sync thread has ended, nothing of the failed database is published any more.
     drop(sync_thread);
+    // A thread may fail to start, and the store may be closed meanwhile. So this comes before the reopening: once writes are
+    // accepted again, nothing may keep the leader's state from them.
     let sync_thread = restart_sync_thread(store)?;
     let reopened = recovery::reopen_when_possible(store, database);
     let database = reopened.ok_or(ClosedBeforeRecovery)?;
     replace_leader_state(store, Some(LeaderState::new(database, sync_thread)));
-    // For writes that were queued before the state was there, and found nothing to lead with.
+    // For writes that were accepted and queued before the state was there, and found nothing to lead with.
     store.queue.wake_commit_thread();
     Ok(())
 }

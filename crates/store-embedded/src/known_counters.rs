@@ -28,13 +28,13 @@ impl KnownCounters {
         KnownCounters { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Fails if a write adds to something that is not a counter. `published` reads the published snapshot,
+    /// Fails if a write adds to something that is not a counter. `read_published` reads the published snapshot,
     /// which must not be older than this call.
     pub fn check_additions(
         &self,
         mutations: &[Mutation],
         in_flight: &InFlight,
-        published: impl Fn(&Key) -> Result<Option<Value>>,
+        read_published: impl Fn(&Key) -> Result<Option<Value>>,
     ) -> Result<()> {
         let is_addition = |mutation: &Mutation| matches!(mutation, Mutation::Add { .. });
         let Some(last) = mutations.iter().rposition(is_addition) else { return Ok(()) };
@@ -43,7 +43,7 @@ impl KnownCounters {
             if let Mutation::Add { key, .. } = mutation {
                 match earlier.get(key) {
                     Some(value) => decode_counter(value.map(|value| &value[..])).map(drop)?,
-                    None => self.check_counter(key, in_flight, &published)?,
+                    None => self.check_counter(key, in_flight, &read_published)?,
                 }
             }
             earlier.record(mutation);
@@ -55,7 +55,7 @@ impl KnownCounters {
         &self,
         key: &Key,
         in_flight: &InFlight,
-        published: impl Fn(&Key) -> Result<Option<Value>>,
+        read_published: impl Fn(&Key) -> Result<Option<Value>>,
     ) -> Result<()> {
         // Locked until it is remembered, so that a value that replaces this one meanwhile is not missed.
         let mut shard = self.shard(key).lock();
@@ -64,7 +64,7 @@ impl KnownCounters {
         }
         let value = match in_flight.get(key) {
             Some(newest) => newest.value,
-            None => published(key)?,
+            None => read_published(key)?,
         };
         decode_counter(value.as_deref())?;
         if shard.len() >= SHARD_KEYS_MAX {

@@ -107,7 +107,7 @@ pub async fn read_keys(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
         return Ok(Vec::new());
     }
     match pool.gathering.enter(keys) {
-        // Not in the caller's own future: while nobody polls that, it would keep its place.
+        // Spawned, because a caller's future that nobody polls would keep its slot.
         None => {
             let (owned, keys) = (Arc::clone(pool), keys.to_vec());
             let read = pool.runtime.spawn(async move {

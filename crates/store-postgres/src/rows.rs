@@ -59,7 +59,7 @@ pub fn value_of<'r>(rows: impl Iterator<Item = &'r Row> + Clone) -> Option<Cow<'
     }
     let begun = match stored {
         None => 0,
-        // Nothing adds to a value that is not a counter. If there is such an addition anyway, the value counts.
+        // Nothing adds to a value that is not a counter. If there is such an addition anyway, the value wins.
         Some(bytes) => match bytes.try_into() {
             Ok(bytes) => i64::from_be_bytes(bytes),
             Err(_) => return stored.map(Cow::Borrowed),

@@ -1,4 +1,4 @@
-//! Standbys that answer reads which may be a little behind, and how it is known that they are not further behind.
+//! Standbys that answer reads which may be slightly stale, and the proof that they are not staler than allowed.
 //!
 //! The primary is asked now and then how much of its log is on disk. What was committed before the question lies in front of
 //! that position, so a standby that has replayed up to it shows everything that was there when the primary was asked. Times are
@@ -132,7 +132,7 @@ impl Standbys {
         }
     }
 
-    /// The latest moment whose commits a standby shows that has replayed up to here.
+    /// The latest moment whose commits are all visible on a standby that has replayed up to this position.
     fn as_of(&self, replayed: i64) -> Option<Instant> {
         let samples = self.samples.lock();
         samples.iter().rev().find(|sample| sample.position <= replayed).map(|sample| sample.at)

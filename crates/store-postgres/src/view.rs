@@ -23,7 +23,7 @@ const SINGLE_STATEMENT_ENTRIES_MAX: usize = 1000;
 /// Which states a store shows to statements that run one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum States {
-    /// The present one, always: what a later statement finds unchanged was so before.
+    /// Always the present one, so what a later statement finds unchanged was the same before.
     Rising,
     /// Those of a standby, which may reach the state that the reader knows only between two statements.
     Behind,

@@ -1,9 +1,10 @@
 //! A store on top of another. A [`Layer`] overrides what it does differently; everything else
 //! passes through.
 //!
-//! Tests build on layers: [`yielding`](crate::yielding) lets other tasks go first,
+//! An engine that a test has asked to be late reads past states from [`recent`](crate::recent). The
+//! other layers are for tests: [`yielding`](crate::yielding) lets other tasks go first,
 //! [`redeciding`](crate::redeciding) decides three times and commits the last decision,
-//! [`failing`](crate::failing) refuses writes or loses their answers, those of the engine's tests
+//! [`failing`](crate::failing) refuses writes or loses their answers, and those of the engine's tests
 //! hang or panic.
 
 use std::path::Path;

@@ -140,7 +140,7 @@ impl Proxy {
     }
 
     /// Holds every answer back until this many statements have been sent. Whoever waits for an
-    /// answer before waits for ever.
+    /// answer before waits forever.
     pub fn hold_answers_until(&self, statements: usize) {
         self.traffic.held_until.store(statements, Ordering::SeqCst);
         // Answers that wait look again.

@@ -1,4 +1,4 @@
-//! CSV files that are written: one column per attribute. What has no text of its own, is JSON.
+//! Writing CSV files: one column per attribute. Values that have no text form of their own become JSON.
 
 use std::io::{self, Write};
 

@@ -29,7 +29,7 @@ pub(super) const OBJECTS_MAX: usize = 50_000;
 /// A manifest of that many objects is smaller.
 const MANIFEST_SIZE_BYTES_MAX: u64 = 64 << 20;
 
-/// What is said about records that can't be put.
+/// Where the records that can't be put are reported, and what is said of them.
 pub(super) struct Faults {
     pub(super) bucket: String,
     /// The ARN of the job, and the member of an event that holds it.
@@ -44,9 +44,9 @@ pub(super) struct Faults {
 pub(super) struct Report {
     pub(super) bucket: Bucket,
     pub(super) prefix: String,
-    /// Whether they are about records that can't be put; those go to the log otherwise.
+    /// Whether records that can't be put are reported here. If not, they go to the log.
     pub(super) has_errors: bool,
-    /// Whether they are about items whose condition has failed.
+    /// Whether items whose condition has failed are reported here.
     pub(super) has_conditions: bool,
     /// Whether the next step may be one that an earlier attempt has reported, perhaps otherwise.
     pub(super) may_repeat: bool,
@@ -59,7 +59,7 @@ pub(super) struct Loader<'a> {
     pub(super) faults: Faults,
     /// How many write units per second the job may take.
     pub(super) units_per_second: Option<u64>,
-    /// Whether to sum up the sizes of what it puts.
+    /// Whether to add up the sizes of the items that it puts.
     pub(super) measures: bool,
 }
 

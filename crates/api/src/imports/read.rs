@@ -33,7 +33,7 @@ pub(crate) struct Batch {
     pub(crate) item_numbers: Vec<u64>,
     /// What is wrong with the other records, by their number.
     pub(crate) faults: Vec<(u64, String)>,
-    /// How many bytes of the object are read by now, after decompression.
+    /// How many bytes of the object have been read so far, after decompression.
     pub(crate) size_bytes: u64,
     items_size_bytes: usize,
 }

@@ -21,7 +21,7 @@ impl Writer {
         Writer { out: Vec::with_capacity(bytes), after_value: false }
     }
 
-    /// Writes behind what is there already.
+    /// Appends to what is there already.
     pub(crate) fn behind(out: Vec<u8>) -> Writer {
         Writer { out, after_value: false }
     }

@@ -84,7 +84,7 @@ shape! {
 }
 
 struct Constrained {
-    /// Each with whether to return the item if its condition fails.
+    /// Each statement, and whether to return the item if its condition fails.
     statements: Vec<(ParameterizedStatement, bool)>,
     token: Option<String>,
     capacity: ReturnCapacity,

@@ -1,4 +1,4 @@
-//! The shipper: keeps a copy of a running store in an object store, at most seconds old.
+//! The shipper: keeps a copy of a running store in an object store, at most a few seconds old.
 //!
 //! ```text
 //! follow the log ─┬─► every second: the groups since the last segment ─► segment ─► head
@@ -49,10 +49,10 @@ pub trait Follower: Send + Sync {
     /// The oldest groups that nobody has taken: `bytes_max` bytes of them, or one more.
     fn take(&self, bytes_max: usize) -> Result<Vec<LogGroup>, FollowError>;
 
-    /// A stamp that no group to come is before, if all groups until then have been taken.
+    /// A stamp that is no later than that of any group to come, if all groups up to it have been taken.
     fn complete_until(&self) -> Option<Stamp>;
 
-    /// A stamp that no group until now is after.
+    /// A stamp that is no earlier than that of any group so far.
     fn newest_stamp(&self) -> Stamp;
 
     fn waiting_bytes(&self) -> usize;
@@ -103,7 +103,7 @@ impl Default for ShipOptions {
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// How often the head is stored.
 const HEAD_INTERVAL: Duration = Duration::from_secs(10);
-/// Pauses after a failure grow from the first to the second.
+/// Pauses after failures grow from the one to the other.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
@@ -297,7 +297,7 @@ impl<S: ShippedStore> Shipper<S> {
         }
     }
 
-    /// Stores the files, now and again and again, and removes what has become too old.
+    /// Stores the files, now and at every interval, and removes what has become too old.
     async fn take_snapshots(&self, follower: &dyn Follower, generation: &str, database: u64) {
         let mut pause = PAUSE_FIRST;
         loop {
@@ -368,7 +368,7 @@ impl<S: ShippedStore> Shipper<S> {
     }
 }
 
-/// How far a generation is.
+/// How far a generation has been shipped.
 struct Shipped {
     head: Head,
     /// The checksum of the last segment.

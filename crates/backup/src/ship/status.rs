@@ -21,7 +21,7 @@ pub struct ShippingStatus {
 #[derive(Default)]
 struct State {
     shown: ShippingState,
-    /// The last state of this server that can be restored.
+    /// The latest state of this server that can be restored.
     restorable: Option<Stamp>,
     has_snapshot: bool,
     /// How far the generation's segments go.

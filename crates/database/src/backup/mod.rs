@@ -47,7 +47,7 @@ pub enum BackupStage {
 pub struct BackupProgress {
     pub stage: BackupStage,
     pub files: FileProgress,
-    /// What has been read of the content.
+    /// How much of the content has been read.
     pub rows: u64,
     pub bytes: u64,
     /// The segments of the log that have been applied, and how many there are.
@@ -55,7 +55,7 @@ pub struct BackupProgress {
     pub segments_total: u64,
 }
 
-/// Hears how far the work is.
+/// Is told how far the work has got.
 pub type BackupObserver = dyn Fn(BackupProgress) + Send + Sync;
 
 /// A backup that has been made.

@@ -22,7 +22,7 @@ pub struct ShipperHandle {
 }
 
 impl Database {
-    /// Keeps a copy of the database in an object store, at most seconds old.
+    /// Keeps a copy of the database in an object store, at most a few seconds old.
     ///
     /// # Errors
     /// If the database is not in a directory, or if the place can't be used at all. A store that is away is tried again.

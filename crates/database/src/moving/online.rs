@@ -90,7 +90,7 @@ async fn run(
     let to_name = name_of(to);
     let moved = copy(database, source, &target, &from_name, &to_name, observe).await;
     if moved.is_err() {
-        // The source goes on. Nothing is lost if the target can't be closed.
+        // The source stays in use, so nothing is lost if the target can't be closed.
         let _ = target.close().await;
     }
     moved
@@ -159,7 +159,7 @@ async fn switch(
     };
     let to = &seal.to;
     if let Err(error) = finished {
-        // The source goes on, so the target must not look complete. Whether it does is not known after every failure.
+        // The source stays in use, so the target must not look complete. Not every failure tells whether it does.
         if let Err(error) = copy.reopen().await {
             tracing::error!(%error, to, "a move failed, and the target may look complete; do not use it");
         }

@@ -42,7 +42,7 @@ pub(super) enum Refusal {
     OtherTable,
     /// The change would have no effect.
     Unchanged(Box<TableDefinition>),
-    /// The change raises the capacity of the account, which has not been added up since the last raise.
+    /// The change raises capacity, and the account's total has not been computed since the last raise.
     AccountUnknown,
     Error(Error),
 }

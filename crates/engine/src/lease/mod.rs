@@ -38,7 +38,7 @@ pub use nodes::{LeaseStatus, NodeStatus};
 #[derive(Debug, Clone, Default)]
 pub struct Lease {
     fence: Option<Arc<Fence>>,
-    /// Of a lease without a row: whether others share the store by now, so that it is worth nothing.
+    /// For a lease without a row: set once other engines share the store, which voids the lease.
     is_shared: Option<Arc<AtomicBool>>,
 }
 
@@ -63,7 +63,7 @@ impl Lease {
         term(self) == term(other)
     }
 
-    /// Whether it was given to an engine that has its store no longer for itself.
+    /// Whether it was given to an engine that no longer has its store to itself.
     fn is_outdated(&self) -> bool {
         self.is_shared.as_ref().is_some_and(|is_shared| is_shared.load(Ordering::SeqCst))
     }

@@ -45,8 +45,8 @@ impl Engine {
         self.is_shared.load(Ordering::Relaxed)
     }
 
-    /// Says whether other engines may share the store from now on. Its content may have moved to
-    /// a store that others can open; call this before they can.
+    /// Sets whether other engines may share the store. Call this before they can, for example when
+    /// a move has put its content where others can open it.
     pub fn set_shared(&self, is_shared: bool) {
         self.is_shared.store(is_shared, Ordering::SeqCst);
         self.catalog.set_shared(is_shared);

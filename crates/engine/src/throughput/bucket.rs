@@ -47,7 +47,7 @@ impl Bucket {
     /// Each of several nodes has an equal share of the rate. Savings are kept as time, so they cover
     /// as many seconds at the new rate.
     pub fn set_rate(&self, rate: Rate, nodes: u64) {
-        // No table has a rate of zero; dividing by one in its place keeps a damaged one harmless.
+        // A rate of zero can only come from a damaged row; treating it as one avoids a division by zero.
         let half_ns = (nodes.max(1) * SECOND_NS / 2).div_ceil(rate.units_per_second.max(1));
         self.half_ns.store(half_ns, Ordering::Relaxed);
         self.burst_ns.store(rate.burst_s * SECOND_NS, Ordering::Relaxed);

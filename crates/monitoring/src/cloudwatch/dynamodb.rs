@@ -77,7 +77,7 @@ impl MinutePoints {
 
     /// Adds what requests did.
     pub fn add_traffic(&mut self, rows: &[TrafficRow]) {
-        // CloudWatch knows no patterns, and a request that has several counts in the row of one.
+        // CloudWatch does not tell access patterns apart. A request with several is counted in the row of one of them.
         for rows in rows.chunk_by(|one, next| one.key.is_like(&next.key)) {
             let key = &rows[0].key;
             let mut counts = TrafficCounts::default();
@@ -128,7 +128,7 @@ impl MinutePoints {
         }
     }
 
-    /// Adds the errors that tests wanted. On AWS, too, they are system errors.
+    /// Adds the errors that tests asked for. On AWS, too, they are system errors.
     pub fn add_injected_errors(&mut self, injected: &[InjectedErrors]) {
         for InjectedErrors { table, operation, count } in injected {
             let dimensions = [("TableName", table.name.as_str()), ("Operation", operation.name())];

@@ -55,7 +55,7 @@ pub struct Request<'r> {
 pub struct Counts {
     /// By the state that alarms changed to.
     pub alarm_transitions: Vec<(&'static str, u64)>,
-    /// Actions of alarms. None is carried out.
+    /// Actions of alarms that changed their state. None is carried out.
     pub alarm_actions_skipped: u64,
     /// Data points that were not stored, because there were too many metrics.
     pub dropped_points: u64,

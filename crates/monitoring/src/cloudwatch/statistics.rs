@@ -36,7 +36,7 @@ impl StatisticSet {
         };
     }
 
-    /// The value of a statistic, if what is kept suffices for it.
+    /// The value of a statistic, if the data that is kept suffices for it.
     pub fn get(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
             Statistic::SampleCount => Some(self.count),

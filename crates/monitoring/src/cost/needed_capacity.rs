@@ -131,7 +131,7 @@ const LOW_HALVES: u64 = 60;
 const UNITS_MIN: u64 = 1;
 /// AWS's quota for a table.
 const UNITS_MAX: u64 = Limits::TABLE_CAPACITY_UNITS as u64;
-/// This many decreases are allowed at any time of a day; further ones an hour after the last, at most 27 in all.
+/// This many decreases a day are allowed at any time, and further ones an hour after the last.
 const DECREASES_FREE: u32 = 4;
 const DECREASES_MAX: u32 = 27;
 const MINUTES_PER_HOUR: u64 = 60;

@@ -70,7 +70,7 @@ pub struct TrafficRow {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrafficMinute {
     pub start_ms: u64,
-    /// None for a minute without requests.
+    /// Empty for a minute without requests.
     pub rows: Vec<TrafficRow>,
     /// Items that were deleted because they had expired.
     pub expired_items: Vec<(TableName, u64)>,
@@ -79,7 +79,7 @@ pub struct TrafficMinute {
     pub returned_records: Vec<(StreamName, ReturnedRecords)>,
 }
 
-/// Requests that failed with a 5xx status because a test wants it. They reached no table.
+/// Requests that failed with a 5xx status because a test asked for it. They reached no table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InjectedErrors {
     pub table: TableName,
@@ -120,7 +120,7 @@ impl Traffic {
         self.stripes.iter().flat_map(|stripe| stripe.pending()).collect()
     }
 
-    /// Counts a request for a table that failed with a 5xx status because a test wants it.
+    /// Counts a request for a table that failed with a 5xx status because a test asked for it.
     pub fn note_injected_error(&self, table: TableName, operation: Operation) {
         let mut errors = self.injected_errors.lock();
         let has_room = errors.len() < INJECTED_ERRORS_MAX;

@@ -146,7 +146,7 @@ fn batches_count_for_each_table_and_statements_find_their_pages() {
         ..RequestFacts::default()
     };
     observe(&traffic, Operation::BatchGetItem, &batch);
-    // The first statement reads a table that is not metered, the second one was refused.
+    // The first statement reads a table that is not metered. The second one was refused.
     let statements = RequestFacts {
         parts: vec![
             part(&one, Access::Read, 0, KeyScope::Collection),

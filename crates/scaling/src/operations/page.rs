@@ -13,7 +13,7 @@ use crate::json::Members;
 use crate::resource::TargetName;
 use crate::{keys, messages};
 
-/// Which targets, policies, actions or activities to describe. No resource ids mean all resources.
+/// Which targets, policies, actions or activities to describe. Without resource ids, those of all resources.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     pub resource_ids: Vec<String>,

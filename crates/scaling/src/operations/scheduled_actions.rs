@@ -20,7 +20,7 @@ const ACTIONS_MAX: usize = 200;
 /// Separates a target's key from an action's name in the key of a page.
 const SEPARATOR: u8 = 0;
 
-/// What a request sets. What is not given stays, except for the times.
+/// What a request sets. What it leaves out stays unchanged, except for the times.
 struct ActionSettings {
     schedule: Option<Schedule>,
     start_ms: Option<u64>,

@@ -52,7 +52,8 @@ pub(crate) fn has_jumped_back(happened_ms: u64, now_ms: u64) -> bool {
 }
 
 impl TargetState {
-    /// Forgets what happened while the clock was far ahead. Otherwise no minute would count, and cooldowns would last, until then.
+    /// Forgets what happened while the clock was far ahead. Otherwise no minute would count and cooldowns would last, until the
+    /// clock got there again.
     pub(crate) fn forget_future(&mut self, now_ms: u64) {
         self.samples.retain(|sample| !has_jumped_back(sample.minute * MINUTE_MS, now_ms));
         self.scaled_out.take_if(|scaled| has_jumped_back(scaled.at_ms, now_ms));

@@ -211,7 +211,7 @@ impl Round<'_> {
             ScalingDecision::Wait => {}
             ScalingDecision::NotScaled { alarm, not_scaled } => {
                 let cause = activity::alarm_cause(self.name, &policy, alarm);
-                // Once while the alarm lasts: an idle table is at its minimum for days.
+                // Reported once while the alarm lasts: an idle table stays at its minimum for days.
                 let is_known = |report: &Report| report.text == not_scaled.reason.code();
                 if !progress.state.report.as_ref().is_some_and(is_known) {
                     let text = not_scaled.reason.code().to_owned();

@@ -9,7 +9,7 @@ const IN_PLACE_INTERVAL: Duration = Duration::from_millis(100);
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 const BAR_WIDTH: u64 = 20;
 
-/// It is replaced, or printed now and then where it can't be.
+/// A line that replaces the one before. Where the output is not a terminal, a new line is printed now and then.
 pub struct LiveLine {
     in_place: bool,
     is_quiet: bool,
@@ -21,7 +21,7 @@ impl LiveLine {
         LiveLine { in_place: std::io::stderr().is_terminal(), is_quiet: false, shown_at: None }
     }
 
-    /// One that a quiet command never shows. In a log, its first line comes only after a while: what is soon done needs none.
+    /// A line that quiet commands never show. In a log it appears only after a while, so short tasks print nothing.
     pub fn patient(is_quiet: bool) -> LiveLine {
         let line = LiveLine::new();
         LiveLine { is_quiet, shown_at: (!line.in_place).then(Instant::now), ..line }

@@ -257,7 +257,7 @@ pub struct Options {
     )]
     pub item_cache_ttl_ms: u32,
     /// Memory for a cache of pages that answers eventually consistent Query and Scan with the same parameters, in MiB; 0
-    /// means no cache. All writes show after --query-cache-ttl-ms
+    /// means no cache. Every write is visible after --query-cache-ttl-ms
     #[arg(
         long,
         env = "ZENOBE_QUERY_CACHE_MB",
@@ -529,7 +529,7 @@ pub struct Options {
     #[arg(long, env = "ZENOBE_S3_CREDENTIALS", value_name = "FILE", help_heading = OBJECTS)]
     pub s3_credentials: Option<CredentialsSource>,
 
-    /// Where to keep a copy of the data directory that is at most seconds old: s3://BUCKET/PREFIX (with --s3-endpoint), or
+    /// Where to keep a copy of the data directory that is at most a few seconds old: s3://BUCKET/PREFIX (with --s3-endpoint), or
     /// file:///DIRECTORY on another disk. `zenobe restore` restores it as of any second
     #[arg(
         long,

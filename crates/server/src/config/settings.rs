@@ -201,8 +201,8 @@ impl Settings {
         }
     }
 
-    /// Where callers may move the server. Moving it means to read everything, to connect to anything or write anywhere, and to
-    /// decide where the data is from then on.
+    /// Where callers may move the server. Whoever may move the server can read everything, make it connect or write anywhere,
+    /// and choose where the data lives from then on.
     pub fn move_permission(&self) -> MovePermission {
         match &self.allow_move_to {
             Some(place) => MovePermission::To(place.clone()),

@@ -25,18 +25,18 @@ use std::time::{Duration, Instant};
 pub struct Shedding {
     /// How long a turn may take before its requests are refused.
     pub turn_max: Duration,
-    /// How many requests a turn serves at least, whoever else has taken the worker's time.
+    /// The minimum number of requests a turn serves, even if something else used up the worker's time.
     pub served_min: u32,
-    /// How many clients may be there before any is refused: those served in the turn, and those
+    /// How many clients must be waiting before any is refused: those served in the turn, and those
     /// whose refusal is delayed.
     pub crowd_min: u32,
     /// How many requests a worker serves without being idle before it looks at the clock.
     pub unwatched_requests: u32,
     /// How long a worker may go without being idle before its turns are timed: bursts are served.
     pub standing_min: Duration,
-    /// How long errors are delayed at least, on average.
+    /// The shortest average delay of errors.
     pub hold_min: Duration,
-    /// How much longer errors are delayed for each client that is there.
+    /// How much each waiting client adds to the average delay, once that makes more than `hold_min`.
     pub hold_per_client: Duration,
 }
 

@@ -33,7 +33,7 @@ const SECOND: u64 = 2;
 pub struct NotATime(String);
 
 impl DelayDistribution {
-    /// The time at a position of a rule's numbers.
+    /// The delay that the rule draws at this position.
     pub fn draw_ms(self, draws: Draws, position: u64) -> u64 {
         let first = draws.at(FIRST, position);
         let drawn = match self {

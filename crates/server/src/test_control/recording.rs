@@ -71,7 +71,7 @@ impl RequestRecorder {
         }
     }
 
-    /// Writes what waits, and ends.
+    /// Writes the lines that are still waiting, and ends the recording.
     pub fn finish(&self) {
         drop(self.lines.lock().take());
         if let Some(writer) = self.writer.lock().take() {

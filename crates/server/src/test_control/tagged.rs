@@ -44,7 +44,7 @@ pub struct TaggedTables {
 #[derive(Default)]
 struct Known {
     engine: Weak<Engine>,
-    /// The tables that the rules are from. Whenever a definition changes, there is another map.
+    /// The tables from which the rules were read. Every change of a definition makes a new map.
     tables: Option<Arc<Tables>>,
     rules: Arc<TaggedRules>,
 }

@@ -70,7 +70,7 @@ impl RunningTrigger {
     /// Returns once the trigger has stopped completely.
     async fn stop(self) {
         self.stop.stop();
-        // The task never panics and is never cancelled. Even if it were, nothing would be left to do.
+        // The task neither panics nor is cancelled, and there would be nothing to clean up if either happened.
         let _ = self.task.await;
     }
 }

@@ -1,7 +1,7 @@
 //! The commit queue: decided writes wait here for a leader, in the commit order.
 //!
-//! The queue also decides whether the store accepts writes, bounds what is in flight, and tells the commit thread what
-//! to do.
+//! The queue also decides whether the store accepts writes, bounds the writes that have no answer yet,
+//! and tells the commit thread what to do.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ const MUTATION_OVERHEAD_BYTES: usize = 128;
 pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
-    in_flight_writes_max: usize,
-    in_flight_bytes_max: usize,
+    unanswered_writes_max: usize,
+    unanswered_bytes_max: usize,
 }
 
 #[derive(Default)]
@@ -42,12 +42,12 @@ struct State {
     epoch: u64,
     queued: VecDeque<QueuedWrite>,
     queued_bytes: usize,
-    /// Queued, or committed and not yet answered.
-    in_flight_writes: usize,
-    in_flight_bytes: usize,
+    /// Queued or committed, and not answered yet: those in flight, and those published a moment ago.
+    unanswered_writes: usize,
+    unanswered_bytes: usize,
     /// The last place given out in the commit order.
     last_place: u64,
-    /// Writes that wait until they may be in flight, and a pause that waits until none is.
+    /// Writes that wait for their admission, and a pause that waits until every write has its answer.
     blocked: Vec<Waker>,
     /// Whether the commit thread has to lead.
     is_leader_wanted: bool,
@@ -97,20 +97,20 @@ impl Queue {
         Queue {
             state: Mutex::default(),
             changed: Condvar::new(),
-            in_flight_writes_max: options.in_flight_writes_max.max(1),
-            in_flight_bytes_max: options.in_flight_bytes_max.max(1),
+            unanswered_writes_max: options.in_flight_writes_max.max(1),
+            unanswered_bytes_max: options.in_flight_bytes_max.max(1),
         }
     }
 
-    /// Resolves as soon as one more write may be in flight.
+    /// Admits one more write, as soon as there is room for it and writes are not paused.
     pub(super) fn poll_ticket(&self, context: &mut Context<'_>) -> Poll<Result<WriteTicket>> {
         let mut state = self.state.lock();
         if let Err(error) = state.check_open() {
             return Poll::Ready(Err(error));
         }
         let has_room = !state.is_paused
-            && state.in_flight_writes < self.in_flight_writes_max
-            && state.in_flight_bytes < self.in_flight_bytes_max;
+            && state.unanswered_writes < self.unanswered_writes_max
+            && state.unanswered_bytes < self.unanswered_bytes_max;
         if has_room {
             return Poll::Ready(Ok(WriteTicket { epoch: state.epoch, ignores_pause: false }));
         }
@@ -142,8 +142,8 @@ impl Queue {
         let first_place = state.last_place + 1;
         // A write without mutations has a place too: it waits for what comes before it.
         state.last_place += mutations.len().max(1) as u64;
-        state.in_flight_writes += 1;
-        state.in_flight_bytes += size_bytes;
+        state.unanswered_writes += 1;
+        state.unanswered_bytes += size_bytes;
         state.queued_bytes += size_bytes;
         let last_place = state.last_place;
         let write = QueuedWrite { mutations, are_declared, last_place, epoch, size_bytes, answer };
@@ -161,13 +161,13 @@ impl Queue {
         self.state.lock().is_paused = true;
     }
 
-    /// Resolves when nothing is in flight any more. Writes must be paused.
+    /// Resolves when every write has its answer. Writes must be paused.
     pub fn poll_drained(&self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let mut state = self.state.lock();
         if let Err(error) = state.check_open() {
             return Poll::Ready(Err(error));
         }
-        if state.in_flight_writes == 0 {
+        if state.unanswered_writes == 0 {
             return Poll::Ready(Ok(()));
         }
         state.blocked.push(context.waker().clone());
@@ -237,21 +237,21 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits until nothing is in flight and the write-ahead log says that all of it is durable, or until writes are
-    /// refused.
+    /// Waits until every write has its answer and the write-ahead log says that all of them are durable, or until writes
+    /// are refused.
     pub fn wait_until_idle(&self) {
         let mut state = self.state.lock();
-        let is_idle = |state: &State| state.in_flight_writes == 0 && state.is_covered();
+        let is_idle = |state: &State| state.unanswered_writes == 0 && state.is_covered();
         while state.check_open().is_ok() && !is_idle(&state) {
             self.changed.wait(&mut state);
         }
     }
 
-    /// Records that a group has been answered and is no longer in flight, so that other writes may be admitted.
+    /// Records that a group has been answered, so that other writes may be admitted.
     pub fn release(&self, writes: usize, size_bytes: usize) {
         let mut state = self.state.lock();
-        state.in_flight_writes -= writes;
-        state.in_flight_bytes -= size_bytes;
+        state.unanswered_writes -= writes;
+        state.unanswered_bytes -= size_bytes;
         // While every group is covered, the commit thread sleeps without looking at the time.
         let was_covered = state.is_covered();
         state.answered_groups += 1;
@@ -278,12 +278,12 @@ impl Queue {
         (queued, last_place)
     }
 
-    /// Accepts writes again after a failure. Nothing is in flight then, even if a defect has left a count wrong.
+    /// Accepts writes again after a failure. Every write has its answer then, even if a defect has left a count wrong.
     pub fn recover(&self) {
         let mut state = self.state.lock();
         state.failure = None;
-        state.in_flight_writes = 0;
-        state.in_flight_bytes = 0;
+        state.unanswered_writes = 0;
+        state.unanswered_bytes = 0;
     }
 
     /// Refuses writes from now on. What is queued is still committed.
@@ -305,8 +305,8 @@ impl Queue {
     }
 
     #[cfg(test)]
-    pub fn in_flight_writes(&self) -> usize {
-        self.state.lock().in_flight_writes
+    pub fn unanswered_writes(&self) -> usize {
+        self.state.lock().unanswered_writes
     }
 
     pub fn epoch(&self) -> u64 {

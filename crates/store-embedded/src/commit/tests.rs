@@ -283,7 +283,7 @@ fn a_failed_store_is_followed_only_after_it_has_recovered() {
     assert_eq!(opened.store.queue.failure(), None);
 }
 
-/// What the sync thread held when it ended must not count as in flight for ever.
+/// What the sync thread held when it ended must not count as unanswered forever.
 #[test]
 fn the_store_recovers_from_the_end_of_its_sync_thread() {
     let options = Options { in_flight_writes_max: 2, ..Options::default() };
@@ -304,7 +304,7 @@ fn the_store_recovers_from_the_end_of_its_sync_thread() {
     put().unwrap();
 }
 
-/// A wake-up that is lost would leave a thread waiting for ever.
+/// A wake-up that is lost would leave a thread waiting forever.
 #[test]
 fn no_write_is_forgotten_when_many_threads_write() {
     for durability in [Durability::Os, Durability::Sync] {
@@ -323,6 +323,6 @@ fn no_write_is_forgotten_when_many_threads_write() {
                 });
             }
         });
-        wait_until(|| store.queue.in_flight_writes() == 0);
+        wait_until(|| store.queue.unanswered_writes() == 0);
     }
 }

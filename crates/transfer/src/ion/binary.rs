@@ -31,7 +31,7 @@ const SYMBOLS: u64 = 7;
 const SYMBOLS_MAX: usize = 1_000_000;
 const SYMBOLS_SIZE_BYTES_MAX: usize = RECORD_SIZE_BYTES_MAX;
 
-/// The symbols that the file has defined by now, after the system's.
+/// The symbols that the file has defined so far. Their ids follow those of the system's symbols.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
     texts: Vec<String>,

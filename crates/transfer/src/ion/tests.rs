@@ -62,7 +62,7 @@ fn read(bytes: &[u8]) -> Vec<Result<Record, String>> {
     }
 }
 
-/// Delivers a few bytes at a time, so that every place is once the end of the window.
+/// Delivers a few bytes at a time, so that each position is the end of the window once.
 struct Slow<'a>(&'a [u8]);
 
 impl Read for Slow<'_> {
@@ -226,7 +226,7 @@ fn the_window_may_end_anywhere() {
     assert_eq!(read(cut), [Err("end: byte 8: the file ends within a value".into())]);
 }
 
-/// A symbol table that extends the one before, for ever.
+/// A symbol table that extends the one before, forever.
 struct EndlessSymbols {
     table: Vec<u8>,
     position: usize,

@@ -1,4 +1,4 @@
-//! Alarms: what they watch, the state that they are in, and how they came into it.
+//! Alarms: what they watch, the state that they are in, and how they got there.
 
 pub mod configuration;
 pub mod history;

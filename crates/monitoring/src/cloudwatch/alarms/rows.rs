@@ -15,7 +15,7 @@ use super::{Alarm, AlarmState, Alarms, StateValue};
 pub const ALARMS_MAX: usize = 5_000;
 
 const ALARM: u8 = 1;
-/// A row may have a hundred kilobytes.
+/// A row may be a hundred kilobytes long.
 const ROWS_AT_ONCE: usize = 50;
 
 /// Some alarms in the order of their names.
@@ -86,7 +86,7 @@ impl Alarms {
         }
     }
 
-    /// Changes an alarm, or creates one. `change` returns the new alarm, or `None` to leave it, and may
+    /// Changes an alarm, or creates one. `change` returns the new alarm, or `None` to leave it unchanged, and may
     /// be called more than once. Returns the alarm before and after.
     pub async fn change(
         &self,

@@ -50,7 +50,7 @@ impl Alarms {
         Ok(())
     }
 
-    /// Brings an alarm into a state, unless it was changed in the meantime.
+    /// Sets an alarm's state, unless the alarm was changed in the meantime.
     async fn set(
         &self,
         namespace: &Arc<Namespace>,

@@ -52,7 +52,7 @@ pub enum Operand {
 }
 
 impl Expression {
-    /// The ids that it mentions. Ids begin with a small letter, words and functions don't.
+    /// The ids that it mentions. Ids begin with a lower-case letter; the names of functions and constants don't.
     pub fn ids<'e>(&'e self, ids: &mut Vec<&'e str>) {
         match self {
             Expression::Number(_) | Expression::Text(_) => {}

@@ -158,12 +158,12 @@ impl Estimate {
         HOURS_PER_MONTH / self.observed_hours
     }
 
-    /// Throughput of all tables, for the observed time.
+    /// What the throughput of all tables would have cost in each mode, over the observed time.
     pub fn costs(&self) -> ModeCosts {
         self.tables.iter().fold([0.0; 3], |sum, table| add(sum, table.costs))
     }
 
-    /// Throughput of all tables if each had its cheapest mode, for the observed time.
+    /// What the throughput of all tables would have cost in each table's cheapest mode, over the observed time.
     pub fn cheapest(&self) -> f64 {
         self.tables.iter().map(|table| table.cost(table.cheapest_mode())).sum()
     }

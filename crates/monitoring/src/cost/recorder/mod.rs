@@ -121,7 +121,7 @@ impl CostRecorder {
             state.give_up(present);
         }
         written?;
-        // A flush in the middle of a minute serves a reader, who wants to see the present.
+        // A flush in mid-minute is for a reader who wants current figures.
         let is_idle = rows.is_empty() && now != minute;
         self.write_run(state, is_idle).await?;
         if present > state.trimmed_in_hour && !status.is_paused {

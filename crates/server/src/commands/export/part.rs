@@ -10,9 +10,9 @@ use zenobe_value::ItemRef;
 
 use super::ExportFormat;
 
-/// When a file is large enough. Readers like files of about this size, and memory bears it.
+/// A file of Parquet, Ion or JSON is complete at this size, which suits readers of exports and fits into memory.
 const SIZE_BYTES: usize = 64 << 20;
-/// When a file of columns has rows enough, however small they are.
+/// A file of CSV or Parquet is complete with this many rows, however small they are.
 const ROWS_MAX: u64 = 1_000_000;
 const IN_MEMORY: &str = "memory takes everything";
 

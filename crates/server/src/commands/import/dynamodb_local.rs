@@ -87,7 +87,7 @@ impl LocalDatabase {
         Ok(LocalItems { rows, item_column: table.item_column, position: Arc::default() })
     }
 
-    /// A program that writes to the file while it is read makes nonsense of it.
+    /// Fails if a program wrote to the file meanwhile: what was read then makes no sense.
     pub fn check_unchanged(&self) -> Result<(), ImportError> {
         match changes(&self.path) {
             Ok(changes) if changes == self.changes => Ok(()),

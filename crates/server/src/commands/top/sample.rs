@@ -8,7 +8,7 @@ pub struct Sample {
     pub now_ms: u64,
     pub connections: u64,
     pub store_size_bytes: u64,
-    /// Whether throughput is metered: without it, tables and keys are not known.
+    /// Whether throughput is metered. If not, tables and keys are unknown.
     pub is_metering: bool,
     pub bounds_us: Vec<u64>,
     pub operations: Vec<OperationSample>,

@@ -67,7 +67,7 @@ impl Terminal {
         print(&text)
     }
 
-    /// The next key. Waits for ever if none can come.
+    /// The next key. Waits forever if none can come.
     pub async fn key(&mut self) -> u8 {
         match self.keys.recv().await {
             Some(key) => key,
