@@ -35,10 +35,10 @@ impl ToSign {
             format!("{}\n{}\n{}\n", head.method, head.path, canonical_query(head.query))
                 .into_bytes();
         canonical_request.extend(canonical_headers(head.headers, signed_headers));
-        let end = format!("\n{}\n{}", signed_headers.join(";"), hexadecimal(body_hash));
+        let end = format!("\n{}\n{}", signed_headers.join(";"), hex::encode(body_hash));
         canonical_request.extend_from_slice(end.as_bytes());
         let CredentialScope { date: day, region, service, .. } = scope;
-        let hash = hexadecimal(&sha256(&canonical_request));
+        let hash = hex::encode(sha256(&canonical_request));
         let string_to_sign =
             format!("{ALGORITHM}\n{date}\n{day}/{region}/{service}/{TERMINATOR}\n{hash}");
         ToSign { canonical_request, string_to_sign }
@@ -59,10 +59,6 @@ fn keyed(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(message);
     mac
-}
-
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Signs requests as a client does, for tests and for tools that call a server.
@@ -104,7 +100,7 @@ impl Signer<'_> {
             scope.region,
             scope.service,
             signed.join(";"),
-            hexadecimal(&mac)
+            hex::encode(mac)
         )
     }
 }

@@ -2,14 +2,13 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use zenobe_store::hexadecimal;
 
 use crate::error::{BackupError, Result};
 
 /// A line with the kind, the version and the SHA-256 of the rest, and then the document.
 pub fn seal(kind: &str, version: u32, document: &Value) -> Vec<u8> {
     let text = format!("{document:#}\n");
-    let digest = hexadecimal::encode(&Sha256::digest(text.as_bytes()));
+    let digest = hex::encode(Sha256::digest(text.as_bytes()));
     format!("zenobe-{kind} {version} sha256 {digest}\n{text}").into_bytes()
 }
 
@@ -31,7 +30,7 @@ pub fn unseal(kind: &str, version: u32, object: &str, bytes: &[u8]) -> Result<Va
         let problem = format!("it has version {found}; this program reads version {version}");
         return Err(damaged(&problem));
     }
-    if digest != hexadecimal::encode(&Sha256::digest(rest)) {
+    if digest != hex::encode(Sha256::digest(rest)) {
         return Err(damaged("its SHA-256 is another than it says; it was cut off or altered"));
     }
     serde_json::from_slice(rest).map_err(|error| damaged(&error.to_string()))
@@ -64,12 +63,12 @@ impl<'a> Members<'a> {
     }
 
     pub fn bytes<const N: usize>(&self, name: &str) -> Result<[u8; N]> {
-        let bytes = self.value[name].as_str().and_then(hexadecimal::decode);
-        bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| self.missing(name))
+        self.key(name)?.try_into().map_err(|_| self.missing(name))
     }
 
     pub fn key(&self, name: &str) -> Result<Vec<u8>> {
-        self.value[name].as_str().and_then(hexadecimal::decode).ok_or_else(|| self.missing(name))
+        let bytes = self.value[name].as_str().and_then(|digits| hex::decode(digits).ok());
+        bytes.ok_or_else(|| self.missing(name))
     }
 
     pub fn list(&self, name: &str) -> Result<Vec<Members<'a>>> {

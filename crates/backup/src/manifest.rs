@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use zenobe_store::copying::RangeSum;
-use zenobe_store::{KeyRange, Stamp, hexadecimal};
+use zenobe_store::{KeyRange, Stamp};
 
 use crate::error::{BackupError, Result};
 use crate::json::{Members, seal, unseal};
@@ -66,7 +66,7 @@ impl Manifest {
         let document = json!({
             "id": self.id,
             "generation": self.generation,
-            "database": hexadecimal::encode(&self.database.to_be_bytes()),
+            "database": hex::encode(self.database.to_be_bytes()),
             "sequence": self.sequence,
             "at": self.at.to_bits(),
             "files": self.files.iter().map(file).collect::<Vec<Value>>(),
@@ -101,8 +101,8 @@ fn file(file: &FileEntry) -> Value {
     json!({
         "path": file.path,
         "size": file.size_bytes,
-        "sha256": hexadecimal::encode(&file.sha256),
-        "tail": hexadecimal::encode(&file.tail),
+        "sha256": hex::encode(file.sha256),
+        "tail": hex::encode(file.tail),
         "object": file.object,
     })
 }
@@ -129,17 +129,17 @@ fn parse_file(members: &Members<'_>) -> Result<FileEntry> {
 fn content(content: &Content) -> Value {
     let range = |sum: &RangeSum| {
         json!({
-            "start": hexadecimal::encode(&sum.range.start),
-            "end": sum.range.end.as_ref().map(|end| hexadecimal::encode(end)),
+            "start": hex::encode(&sum.range.start),
+            "end": sum.range.end.as_ref().map(hex::encode),
             "rows": sum.rows,
             "bytes": sum.bytes,
-            "checksum": hexadecimal::encode(&sum.checksum.to_be_bytes()),
+            "checksum": hex::encode(sum.checksum.to_be_bytes()),
         })
     };
     json!({
         "ranges": content.ranges.iter().map(range).collect::<Vec<Value>>(),
         "log_ends": content.log_ends,
-        "log_ends_checksum": hexadecimal::encode(&content.log_ends_checksum.to_be_bytes()),
+        "log_ends_checksum": hex::encode(content.log_ends_checksum.to_be_bytes()),
     })
 }
 

@@ -12,7 +12,6 @@
 pub mod conformance;
 pub mod copying;
 pub mod failing;
-pub mod hexadecimal;
 pub mod layer;
 pub mod memory;
 pub mod recent;

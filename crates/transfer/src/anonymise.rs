@@ -6,7 +6,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use zenobe_value::{AttributeValue, Attributes, EncodedValue, Number, hexadecimal};
+use zenobe_value::{AttributeValue, Attributes, EncodedValue, Number};
 
 /// What to replace, and how.
 #[derive(Debug, Clone, Default)]
@@ -124,7 +124,7 @@ impl Rules {
         }
         let digest = self.digest(&AttributeValue::S(text.to_owned()));
         match action {
-            Action::Hash => hexadecimal::encode(&digest[..16]),
+            Action::Hash => hex::encode(&digest[..16]),
             Action::Mask { kept } => {
                 let hidden = text.chars().count().saturating_sub(kept);
                 let character = |(at, shown)| if at < hidden { '*' } else { shown };
@@ -194,7 +194,7 @@ fn fake(kind: Kind, digest: &[u8; 32]) -> String {
         Kind::Company => format!("{last} & {}", one_of(&LAST_NAMES, 3)),
         Kind::Word => one_of(&WORDS, 0).to_owned(),
         Kind::Uuid => {
-            let hex = hexadecimal::encode(&digest[..16]);
+            let hex = hex::encode(&digest[..16]);
             let (variant, rest) = ("8", &hex[17..20]);
             format!(
                 "{}-{}-4{}-{variant}{rest}-{}",

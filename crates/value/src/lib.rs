@@ -14,7 +14,6 @@
 mod attribute_type;
 mod attribute_value;
 mod decode_error;
-pub mod hexadecimal;
 mod item_bytes;
 pub mod key_bytes;
 pub mod limits;

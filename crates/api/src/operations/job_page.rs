@@ -1,7 +1,6 @@
 //! Pages of jobs, newest first, for ListExports, ListImports and ListBulkOperations.
 
 use zenobe_engine::jobs::JobRow;
-use zenobe_value::hexadecimal;
 
 use crate::constraints::Violations;
 use crate::error::ApiError;
@@ -72,14 +71,14 @@ impl JobPage {
 
 /// The id in hexadecimal, filled with zeros to the length that the model demands.
 fn encode_token(id: &str) -> String {
-    let digits = hexadecimal::encode(id.as_bytes());
+    let digits = hex::encode(id);
     let length = digits.len().next_multiple_of(16).max(TOKEN_LENGTH_MIN);
     format!("{digits:0<length$}")
 }
 
 fn decode_token(token: &str) -> Result<String, ApiError> {
     let invalid = || transfer::next_token(token);
-    let bytes = hexadecimal::decode(token).ok_or_else(invalid)?;
+    let bytes = hex::decode(token).map_err(|_| invalid())?;
     let id: Vec<u8> = bytes.into_iter().take_while(|byte| *byte != 0).collect();
     String::from_utf8(id).ok().filter(|id| !id.is_empty()).ok_or_else(invalid)
 }

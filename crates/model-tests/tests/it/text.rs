@@ -6,7 +6,7 @@ use zenobe_expression::{
     Binder, Condition, ExpressionError, ExpressionKind, KeyCondition, Projection, Update,
     is_reserved_word,
 };
-use zenobe_value::{AttributeType, AttributeValue, hexadecimal};
+use zenobe_value::{AttributeType, AttributeValue};
 
 use crate::render::Render;
 use crate::twin::condition::Test;
@@ -178,7 +178,7 @@ pub fn show(value: &AttributeValue) -> String {
     let text = match value {
         AttributeValue::S(text) => format!("{:?}", cut(text)),
         AttributeValue::N(number) => number.to_string(),
-        AttributeValue::B(bytes) => format!("0x{}", cut(&hexadecimal::encode(bytes))),
+        AttributeValue::B(bytes) => format!("0x{}", cut(&hex::encode(bytes))),
         AttributeValue::Bool(value) => value.to_string(),
         AttributeValue::Null => "null".to_owned(),
         AttributeValue::Ss(members) => format!("<<{members:?}>>"),
@@ -186,10 +186,7 @@ pub fn show(value: &AttributeValue) -> String {
             format!("<<{}>>", list(members.iter().map(ToString::to_string).collect()))
         }
         AttributeValue::Bs(members) => {
-            format!(
-                "<<{}>>",
-                list(members.iter().map(|member| hexadecimal::encode(member)).collect())
-            )
+            format!("<<{}>>", list(members.iter().map(hex::encode).collect()))
         }
         AttributeValue::L(elements) => format!("[{}]", list(elements.iter().map(show).collect())),
         AttributeValue::M(members) => show_item(members),

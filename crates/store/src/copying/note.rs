@@ -2,7 +2,7 @@
 //! has gone elsewhere. They are short texts, a word and its value on each line.
 
 use super::Amount;
-use crate::{Error, Key, Reader, Result, Store, Value, hexadecimal};
+use crate::{Error, Key, Reader, Result, Store, Value};
 
 const COPY_KEY: &[u8] = b"\0zenobe/copy";
 const SEAL_KEY: &[u8] = b"\0zenobe/seal";
@@ -77,7 +77,7 @@ impl CopyNote {
     pub(super) fn encode(&self) -> Value {
         let state = match &self.state {
             CopyState::Copying { verified, done: Amount { rows, bytes } } => {
-                format!("verified {}\ndone {rows} {bytes}", hexadecimal::encode(verified))
+                format!("verified {}\ndone {rows} {bytes}", hex::encode(verified))
             }
             CopyState::Complete => "complete".to_owned(),
         };
@@ -94,7 +94,7 @@ impl CopyNote {
             let state = match lines.next()? {
                 "complete" => CopyState::Complete,
                 other => {
-                    let verified = hexadecimal::decode(other.strip_prefix("verified ")?)?.into();
+                    let verified = hex::decode(other.strip_prefix("verified ")?).ok()?.into();
                     let (rows, bytes) = lines.next()?.strip_prefix("done ")?.split_once(' ')?;
                     let done = Amount { rows: rows.parse().ok()?, bytes: bytes.parse().ok()? };
                     CopyState::Copying { verified, done }

@@ -4,7 +4,6 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use md5::{Digest, Md5};
 use object_store::ObjectStoreExt;
-use zenobe_value::hexadecimal;
 
 use super::{Bucket, ObjectError, path};
 
@@ -38,7 +37,7 @@ impl Bucket {
         let etag = self.put(key, bytes).await?;
         let stored = Stored { md5, etag };
         let etag = stored.etag.as_deref().map(|etag| etag.trim_matches('"'));
-        if etag == Some(&hexadecimal::encode(&md5)) {
+        if etag == Some(&hex::encode(md5)) {
             return Ok(stored);
         }
         // Only some entity tags are checksums: directories have none, and encryption by KMS changes them.
@@ -121,7 +120,7 @@ mod tests {
         let directory = TemporaryDirectory::new("stored");
         let bucket = Bucket::in_directory(directory.path(), "bucket").unwrap();
         let stored = bucket.put_checked("a/b", Bytes::from_static(b"abc")).await.unwrap();
-        assert_eq!(hexadecimal::encode(&stored.md5), "900150983cd24fb0d6963f7d28e17f72");
+        assert_eq!(hex::encode(stored.md5), "900150983cd24fb0d6963f7d28e17f72");
         assert_eq!(std::fs::read(directory.path().join("a/b")).unwrap(), b"abc");
         bucket.delete("a/b").await.unwrap();
         bucket.delete("a/b").await.unwrap();

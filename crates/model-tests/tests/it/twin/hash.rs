@@ -88,7 +88,7 @@ mod tests {
             ("0.5", "c033"),
             ("-0.09", "3f5c66"),
         ] {
-            let hex = zenobe_value::hexadecimal::encode(&number_bytes(text));
+            let hex = hex::encode(number_bytes(text));
             assert_eq!(hex, expected, "{text}");
         }
     }

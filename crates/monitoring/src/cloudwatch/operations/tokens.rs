@@ -1,13 +1,11 @@
 //! The tokens that pages continue from: a position in hexadecimal digits.
 
-use zenobe_value::hexadecimal;
-
 use super::super::fault::Fault;
 
 pub fn write(position: &[u8]) -> String {
-    hexadecimal::encode(position)
+    hex::encode(position)
 }
 
 pub fn read(token: &str) -> Result<Vec<u8>, Fault> {
-    hexadecimal::decode(token).filter(|bytes| !bytes.is_empty()).ok_or_else(Fault::next_token)
+    hex::decode(token).ok().filter(|bytes| !bytes.is_empty()).ok_or_else(Fault::next_token)
 }

@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zenobe_engine::Engine;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::schema::Namespace;
-use zenobe_value::hexadecimal;
 
 use super::metric::{Metric, Unit};
 use super::statistics::StatisticSet;
@@ -57,7 +56,7 @@ impl Storage {
     pub fn new(engine: Arc<Engine>, retention_days: u64) -> Storage {
         let uuid = engine.new_uuid();
         let mut node = NodeId::default();
-        let bytes = hexadecimal::decode(&uuid.replace('-', "")).unwrap_or_default();
+        let bytes = hex::decode(uuid.replace('-', "")).unwrap_or_default();
         // Half of the UUID's digits are enough to tell nodes apart.
         for (byte, given) in node.iter_mut().zip(bytes) {
             *byte = given;
