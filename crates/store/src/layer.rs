@@ -4,8 +4,9 @@
 //! An engine that a test has asked to be late reads past states from [`recent`](crate::recent). The
 //! other layers are for tests: [`yielding`](crate::yielding) lets other tasks go first,
 //! [`redeciding`](crate::redeciding) decides three times and commits the last decision,
-//! [`failing`](crate::failing) refuses writes or loses their answers, and those of the engine's tests
-//! hang or panic.
+//! [`failing`](crate::failing) refuses writes or loses their answers, and
+//! [`intercepting`](crate::intercepting) has something happen right before a write. Tests that need
+//! something else have layers of their own.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -12,6 +12,7 @@
 pub mod conformance;
 pub mod copying;
 pub mod failing;
+pub mod intercepting;
 pub mod layer;
 pub mod memory;
 pub mod recent;

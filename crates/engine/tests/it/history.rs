@@ -1,19 +1,19 @@
 //! Undo rows: when they are written, trimmed and removed. What they are good for is in the model tests.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::*;
 use zenobe_engine::error::{Error, HistoryError};
 use zenobe_engine::history::AsOf;
 use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable, RestoreTime};
 use zenobe_engine::{Engine, EngineOptions};
-use zenobe_store::layer::Layer;
+use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Direction, KeyRange, Reader, Store, WriteSet};
+use zenobe_store::{Direction, KeyRange, Reader, Store};
 
 use crate::support::commands::Script;
 use crate::support::{Fixture, block_on};
@@ -202,55 +202,9 @@ fn a_second_that_was_read_does_not_change() {
     });
 }
 
-type Interruption = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
-
-/// A store where something happens just before a write, as if it had come a moment earlier.
-struct InterruptedStore {
-    below: Arc<dyn Store>,
-    /// What happens, and how many writes come before it.
-    next: Mutex<Option<(usize, Interruption)>>,
-}
-
-impl InterruptedStore {
-    fn interrupt(&self, writes_before: usize, interruption: Interruption) {
-        *self.next.lock().unwrap() = Some((writes_before, interruption));
-    }
-
-    fn take_due(&self) -> Option<Interruption> {
-        let mut next = self.next.lock().unwrap();
-        match next.take()? {
-            (0, interruption) => Some(interruption),
-            (writes, interruption) => {
-                *next = Some((writes - 1, interruption));
-                None
-            }
-        }
-    }
-}
-
-impl Layer for InterruptedStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, zenobe_store::Result<CommitOutcome>> {
-        async move {
-            if let Some(interruption) = self.take_due() {
-                interruption().await;
-            }
-            self.below.write(set, decide).await
-        }
-        .boxed()
-    }
-}
-
 /// Table `t` with recovery, on two engines. The writes of the first can be interrupted.
 struct Race {
-    store: Arc<InterruptedStore>,
+    store: Arc<InterceptingStore>,
     memory: Arc<MemoryStore>,
     clock: Arc<ManualClock>,
     script: Script,
@@ -261,8 +215,7 @@ struct Race {
 impl Race {
     async fn new() -> Race {
         let memory = Arc::new(MemoryStore::shared());
-        let below = Arc::clone(&memory) as Arc<dyn Store>;
-        let store = Arc::new(InterruptedStore { below, next: Mutex::new(None) });
+        let store = Arc::new(InterceptingStore::new(memory.clone()));
         let clock = Arc::new(ManualClock::new(START_MS));
         let options = EngineOptions { clock: clock.clone(), ..EngineOptions::default() };
         let engine = Engine::open(store.clone(), options).await.unwrap();
@@ -271,6 +224,23 @@ impl Race {
         let table = script.table("t");
         let other = open(&memory, &clock).await.engine().clone();
         Race { store, memory, clock, script, other, table }
+    }
+
+    /// Has something happen right before a write. So many writes come before that one.
+    fn interrupt(
+        &self,
+        writes_before: usize,
+        interruption: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut left = writes_before;
+        let mut interruption = Some(interruption.boxed());
+        self.store.intercept(move |_| match left {
+            0 => interruption.take(),
+            _ => {
+                left -= 1;
+                None
+            }
+        });
     }
 
     async fn recover(&self, days: u32) {
@@ -294,17 +264,14 @@ fn a_period_shortened_while_a_restore_begins_refuses_it() {
         race.recover(35).await;
         race.clock.advance_ms(10 * DAY_MS);
         let (other, table) = (race.other.clone(), race.table.clone());
-        let shorten = move || {
-            async move {
-                other.update_continuous_backups(&table, true, Some(1)).await.unwrap();
-            }
-            .boxed()
+        let shorten = async move {
+            other.update_continuous_backups(&table, true, Some(1)).await.unwrap();
         };
         let time = RestoreTime::Second((START_MS + 5 * DAY_MS) / 1_000);
         let source = RestoreFrom::Table { name: race.table.clone(), time };
         let (target, overrides) = (race.script.table("u"), RestoreOverrides::default());
         // The first write advances the table's clock, the second creates the job and the table.
-        race.store.interrupt(1, Box::new(shorten));
+        race.interrupt(1, shorten);
         let request = RestoreTable { source, target, overrides };
         is_outside(&race.script.engine().restore_table(request).await);
         assert_eq!(race.script.engine().open_jobs().await.unwrap(), []);
@@ -317,11 +284,9 @@ fn history_begins_when_recovery_is_switched_on_and_not_when_it_is_asked_for() {
     block_on(async {
         let race = Race::new().await;
         let clock = race.clock.clone();
-        let wait = move || {
+        race.interrupt(0, async move {
             clock.advance_ms(700);
-            async {}.boxed()
-        };
-        race.store.interrupt(0, Box::new(wait));
+        });
         race.recover(1).await;
         let get = GetItem {
             table: race.table.clone(),
@@ -342,13 +307,9 @@ fn a_read_that_races_with_the_deletion_of_its_table_leaves_no_clock() {
         let race = Race::new().await;
         race.recover(1).await;
         let (other, table) = (race.other.clone(), race.table.clone());
-        let drop_table = move || {
-            async move {
-                other.delete_table(&table).await.unwrap();
-            }
-            .boxed()
-        };
-        race.store.interrupt(0, Box::new(drop_table));
+        race.interrupt(0, async move {
+            other.delete_table(&table).await.unwrap();
+        });
         let scan = Scan {
             table: race.table.clone(),
             index: None,

@@ -1,16 +1,15 @@
 //! What happens from minute to minute.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use zenobe_engine::clock::{Clock, ManualClock};
 use zenobe_store::failing::{FailingStore, WriteFailure};
-use zenobe_store::layer::Layer;
+use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Direction, KeyRange, Store, WriteSet};
+use zenobe_store::{Direction, KeyRange, Store};
 
 use crate::world::{MINUTE_MS, START_MS, World, target};
 
@@ -385,47 +384,31 @@ async fn a_scheduled_action_that_failed_is_run_again() {
     assert_eq!(world.activities().await.len(), 4);
 }
 
-/// A store that lets another world deregister the target right before the next write to its row.
-struct DeregisteringStore {
-    below: Arc<dyn Store>,
-    other: OnceLock<World>,
-}
-
-impl Layer for DeregisteringStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, zenobe_store::Result<CommitOutcome>> {
-        async move {
-            let is_orders = |key: &[u8]| key.windows(6).any(|part| part == b"Orders");
-            if let Some(other) = self.other.get()
-                && set.keys.iter().any(|key| is_orders(key))
-            {
-                let request = target(json!({})).to_string();
-                // It is there only the first time.
-                other.scaling("DeregisterScalableTarget", &request).await;
-            }
-            self.below.write(set, decide).await
-        }
-        .boxed()
-    }
+/// Has another world deregister the target right before each write to its row.
+fn deregister_before_writes(store: &InterceptingStore, other: World) {
+    let other = Arc::new(other);
+    store.intercept(move |set| {
+        let is_orders = |key: &[u8]| key.windows(6).any(|part| part == b"Orders");
+        let other = Arc::clone(&other);
+        let deregister = async move {
+            let request = target(json!({})).to_string();
+            // It is there only the first time.
+            other.scaling("DeregisterScalableTarget", &request).await;
+        };
+        set.keys.iter().any(|key| is_orders(key)).then(|| deregister.boxed())
+    });
 }
 
 #[tokio::test]
 async fn a_target_that_was_deregistered_meanwhile_is_left_alone() {
     let clock = Arc::new(ManualClock::new(START_MS));
     let below: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let store = Arc::new(DeregisteringStore { below: Arc::clone(&below), other: OnceLock::new() });
+    let store = Arc::new(InterceptingStore::new(Arc::clone(&below)));
     let world = World::on(store.clone(), clock.clone(), 7).await;
     world.create_table(5).await;
     world.register(json!({"MinCapacity": 1, "MaxCapacity": 20})).await;
     world.done("PutScheduledAction", target(raise("up", START_MS + 20_000, 15))).await;
-    assert!(store.other.set(World::on(below, clock, 8).await).is_ok());
+    deregister_before_writes(&store, World::on(Arc::clone(&below), clock, 8).await);
     world.pass_minutes(1).await;
     let registered =
         world.done("DescribeScalableTargets", json!({"ServiceNamespace": "dynamodb"})).await;
@@ -436,6 +419,6 @@ async fn a_target_that_was_deregistered_meanwhile_is_left_alone() {
         rows += usize::from(key.windows(12).any(|part| part == b"table/Orders"));
         ControlFlow::Continue(())
     };
-    store.below.scan(KeyRange::all(), Direction::Forward, &mut visit).await.unwrap();
+    below.scan(KeyRange::all(), Direction::Forward, &mut visit).await.unwrap();
     assert_eq!(rows, 0, "nothing of the target is left");
 }

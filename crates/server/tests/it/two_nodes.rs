@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::{BoxFuture, FutureExt, pending};
+use futures_util::future::{FutureExt, pending};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -12,9 +12,9 @@ use zenobe::triggers::{TriggerDefinition, TriggerError, Triggers};
 use zenobe::{Namespace, Operation};
 use zenobe_api::{Api, ApiOptions};
 use zenobe_engine::{Engine, EngineOptions, keyspace};
-use zenobe_store::layer::Layer;
+use zenobe_store::Store;
+use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Result, Store, WriteSet};
 
 use crate::endpoint::{Answer, TestEndpoint};
 
@@ -133,43 +133,28 @@ async fn when_a_node_stops_the_other_goes_on_delivering() {
     }
 }
 
-/// A store that answers no write of consumers' rows.
-struct HangingStore {
-    below: Arc<dyn Store>,
-    arrived: Semaphore,
-}
-
-impl Layer for HangingStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<CommitOutcome>> {
-        let namespace = Namespace { account: "000000000000".into(), region: "us-east-1".into() };
-        if set.keys.contains(&keyspace::consumer_row(&namespace, "shared")) {
-            self.arrived.add_permits(1);
-            return pending().boxed();
-        }
-        self.below.write(set, decide)
-    }
-}
-
 /// The store may be away for long. A server that is told to stop does not wait for that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_does_not_wait_for_a_change_that_hangs() {
-    let below: Arc<dyn Store> = Arc::new(MemoryStore::shared());
-    let hanging = Arc::new(HangingStore { below, arrived: Semaphore::new(0) });
-    let store: Arc<dyn Store> = hanging.clone();
+    let hanging = Arc::new(InterceptingStore::new(Arc::new(MemoryStore::shared())));
+    let arrived = Arc::new(Semaphore::new(0));
+    hanging.intercept({
+        let arrived = Arc::clone(&arrived);
+        move |set| {
+            let id = Namespace { account: "000000000000".into(), region: "us-east-1".into() };
+            set.keys.contains(&keyspace::consumer_row(&id, "shared")).then(|| {
+                arrived.add_permits(1);
+                pending().boxed()
+            })
+        }
+    });
+    let store: Arc<dyn Store> = hanging;
     let node = Node::start(&store).await;
     let (triggers, namespace) = (node.triggers.clone(), node.namespace.clone());
     let definition = json!({"name": "shared", "table": "events", "url": "http://127.0.0.1:1/"});
     let definition = TriggerDefinition::parse(&definition).unwrap();
     let adding = tokio::spawn(async move { triggers.add(&namespace, definition).await });
-    hanging.arrived.acquire().await.unwrap().forget();
+    arrived.acquire().await.unwrap().forget();
     let stopped = tokio::time::timeout(Duration::from_secs(60), node.triggers.stop()).await;
     assert!(stopped.is_ok(), "the stop hangs with the change");
     assert!(!adding.is_finished());

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use tokio::sync::Semaphore;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::error::Error;
 use zenobe_engine::keyspace;
-use zenobe_store::layer::Layer;
+use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Result, Store, WriteSet};
 
 use super::{PERIOD, START_MS, count, expect, node, options};
 use crate::support::commands::Script;
@@ -97,47 +96,31 @@ async fn a_released_lease_is_free_at_once() {
     assert_eq!(holder(&here, "w").await.as_deref(), Some(there.engine().node_id()));
 }
 
-/// Blocks writes that the lease on expiry guards.
-struct GatedStore {
-    below: Arc<dyn Store>,
-    arrived: Semaphore,
-    gate: Semaphore,
-}
-
-impl Layer for GatedStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<CommitOutcome>> {
-        async move {
-            if set.guards.contains(&keyspace::lease_row("expiry")) {
-                self.arrived.add_permits(1);
-                self.gate.acquire().await.expect("the gate stays").forget();
-            }
-            self.below.write(set, decide).await
-        }
-        .boxed()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_node_that_was_paused_past_its_lease_writes_nothing() {
     let clock = Arc::new(ManualClock::new(START_MS));
     let memory = Arc::new(MemoryStore::shared());
-    let (arrived, gate) = (Semaphore::new(0), Semaphore::new(0));
-    let store = Arc::new(GatedStore { below: memory.clone(), arrived, gate });
+    let store = Arc::new(InterceptingStore::new(memory.clone()));
+    let [arrived, gate] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+    store.intercept({
+        let (arrived, gate) = (arrived.clone(), gate.clone());
+        move |set| {
+            let is_guarded = set.guards.contains(&keyspace::lease_row("expiry"));
+            let (arrived, gate) = (arrived.clone(), gate.clone());
+            let block = async move {
+                arrived.add_permits(1);
+                gate.acquire().await.expect("the gate stays").forget();
+            };
+            is_guarded.then(|| block.boxed())
+        }
+    });
     let mut paused = node(store.clone(), options(&clock), &clock).await;
     let mut other = node(memory.clone(), options(&clock), &clock).await;
     expired_item(&mut paused, &clock).await;
 
     let engine = Arc::clone(paused.engine());
     let work = tokio::spawn(async move { engine.run_pending_work().await });
-    store.arrived.acquire().await.unwrap().forget();
+    arrived.acquire().await.unwrap().forget();
     // Its step has read everything and is about to write. The other node watches, waits, and takes
     // over.
     expect(&mut other, &["work"], "ok").await;
@@ -150,7 +133,7 @@ async fn a_node_that_was_paused_past_its_lease_writes_nothing() {
     let put = format!(r#"put t {{"pk": "a", "e": {}}}"#, START_MS / 1_000);
     expect(&mut other, &[&put], "new").await;
 
-    store.gate.add_permits(1_000);
+    gate.add_permits(1_000);
     let outcome = work.await.unwrap();
     assert!(matches!(outcome, Err(Error::LeaseLost { .. })), "{outcome:?}");
     assert_eq!(paused.engine().expired_items(), 0);

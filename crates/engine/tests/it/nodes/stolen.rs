@@ -1,54 +1,43 @@
 //! A lease that is stolen between the reads of a step and its write: the step must write nothing.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::error::Error;
 use zenobe_engine::{Engine, EngineOptions, keyspace};
-use zenobe_store::layer::Layer;
+use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{CommitOutcome, Decide, Result, Store, WriteSet};
 
 use super::{HOUR_MS, START_MS, contents, count, expect, node, options};
 use crate::support::block_on;
 use crate::support::commands::Script;
 
-/// Before each write guarded by a lease, another engine takes that lease.
-struct ThievishStore {
-    below: Arc<dyn Store>,
-    thief: OnceLock<Arc<Engine>>,
-    stolen: Mutex<BTreeSet<&'static str>>,
-}
-
 const WORKS: [&str; 6] = ["expiry", "expiry-indexes", "garbage", "indexes", "streams", "tokens"];
 
-impl Layer for ThievishStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, Result<CommitOutcome>> {
-        async move {
-            for work in WORKS {
-                if let Some(thief) = self.thief.get()
-                    && set.guards.contains(&keyspace::lease_row(work))
-                {
-                    let lease = thief.lease(work).await.expect("the row can be read");
-                    assert!(lease.is_some(), "{work}: nothing keeps anybody from taking it");
-                    self.stolen.lock().unwrap().insert(work);
-                }
+/// Before each write guarded by a lease, the thief takes that lease. Returns what has been stolen.
+fn steal_before_writes(
+    store: &InterceptingStore,
+    thief: Arc<Engine>,
+) -> Arc<Mutex<BTreeSet<&'static str>>> {
+    let stolen: Arc<Mutex<BTreeSet<&'static str>>> = Arc::default();
+    let loot = Arc::clone(&stolen);
+    store.intercept(move |set| {
+        let is_guard = |work: &&str| set.guards.contains(&keyspace::lease_row(work));
+        let works: Vec<&'static str> = WORKS.into_iter().filter(is_guard).collect();
+        let (thief, loot) = (Arc::clone(&thief), Arc::clone(&loot));
+        let steal = async move {
+            for work in works {
+                let lease = thief.lease(work).await.expect("the row can be read");
+                assert!(lease.is_some(), "{work}: nothing keeps anybody from taking it");
+                loot.lock().unwrap().insert(work);
             }
-            self.below.write(set, decide).await
-        }
-        .boxed()
-    }
+        };
+        Some(steal.boxed())
+    });
+    stolen
 }
 
 /// Pending work of every kind.
@@ -82,20 +71,16 @@ fn a_step_whose_lease_was_stolen_writes_nothing() {
         let clock = Arc::new(ManualClock::new(START_MS));
         let options = EngineOptions { lease_period: Duration::ZERO, ..options(&clock) };
         let memory = Arc::new(MemoryStore::shared());
-        let store = Arc::new(ThievishStore {
-            below: memory.clone(),
-            thief: OnceLock::new(),
-            stolen: Mutex::default(),
-        });
+        let store = Arc::new(InterceptingStore::new(memory.clone()));
         let mut victim = node(store.clone(), options.clone(), &clock).await;
         let mut thief = node(memory.clone(), options, &clock).await;
         unfinished(&mut victim, &clock).await;
         let before = contents(&memory).await;
 
-        store.thief.set(Arc::clone(thief.engine())).ok().expect("it is set once");
+        let stolen = steal_before_writes(&store, Arc::clone(thief.engine()));
         let outcome = victim.engine().run_pending_work().await;
         assert!(matches!(outcome, Err(Error::LeaseLost { .. })), "{outcome:?}");
-        assert_eq!(*store.stolen.lock().unwrap(), BTreeSet::from(WORKS));
+        assert_eq!(*stolen.lock().unwrap(), BTreeSet::from(WORKS));
         assert_eq!(contents(&memory).await, before);
         assert_eq!(victim.engine().expired_items(), 0);
 
