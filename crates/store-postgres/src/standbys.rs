@@ -297,15 +297,18 @@ impl Reader for StandbySnapshot {
             .boxed()
     }
 
-    fn scan<'a>(
+    fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
         direction: Direction,
+        entries_max: Option<usize>,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
-            let read = self.snapshot.scan(range, direction, visit).await;
-            covered(&self.pool, self.connections, read)
+            let (snapshot, pool) = (&self.snapshot, &self.pool);
+            let read = snapshot.scan_then_get(range, direction, entries_max, visit, keys).await;
+            covered(pool, self.connections, read)
         }
         .boxed()
     }

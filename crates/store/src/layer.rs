@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Every method passes through unless it is overridden. Everything that implements this is a
-/// [`Store`].
+/// [`Store`]. A scan is a [`Layer::scan_then_get`] without keys.
 pub trait Layer: Send + Sync + 'static {
     fn below(&self) -> &Arc<dyn Store>;
 
@@ -31,13 +31,15 @@ pub trait Layer: Send + Sync + 'static {
         self.below().get_many(keys)
     }
 
-    fn scan<'a>(
+    fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
         direction: Direction,
+        entries_max: Option<usize>,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.below().scan(range, direction, visit)
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        self.below().scan_then_get(range, direction, entries_max, visit, keys)
     }
 
     fn snapshot(&self) -> Arc<dyn Reader> {
@@ -102,13 +104,15 @@ impl<L: Layer> Reader for L {
         Layer::get_many(self, keys)
     }
 
-    fn scan<'a>(
+    fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
         direction: Direction,
+        entries_max: Option<usize>,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        Layer::scan(self, range, direction, visit)
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        Layer::scan_then_get(self, range, direction, entries_max, visit, keys)
     }
 }
 
@@ -163,5 +167,60 @@ impl<L: Layer> Store for L {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Layer::close(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::failing::FailingStore;
+    use crate::memory::MemoryStore;
+    use crate::recent::FrozenReplica;
+
+    /// Notes the limits of scans.
+    struct NotingStore {
+        below: Arc<dyn Store>,
+        limits: parking_lot::Mutex<Vec<Option<usize>>>,
+    }
+
+    impl Layer for NotingStore {
+        fn below(&self) -> &Arc<dyn Store> {
+            &self.below
+        }
+
+        fn scan_then_get<'a>(
+            &'a self,
+            range: KeyRange,
+            direction: Direction,
+            entries_max: Option<usize>,
+            visit: &'a mut Visitor<'a>,
+            keys: &'a [Key],
+        ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+            self.limits.lock().push(entries_max);
+            self.below.scan_then_get(range, direction, entries_max, visit, keys)
+        }
+    }
+
+    /// Otherwise a store across a network would fetch more entries than are wanted.
+    #[test]
+    fn layers_and_replicas_pass_on_the_limit_of_a_scan() {
+        let below: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let noting = Arc::new(NotingStore { below, limits: parking_lot::Mutex::default() });
+        let layer = FailingStore::new(noting.clone());
+        let replica = FrozenReplica(noting.clone());
+        for reader in [&layer as &dyn Reader, &replica] {
+            let mut visit = |_: &[u8], _: &[u8]| ControlFlow::Continue(());
+            let forward = Direction::Forward;
+            let limited = reader.scan_then_get(KeyRange::all(), forward, Some(3), &mut visit, &[]);
+            limited.now_or_never().expect("memory never waits").unwrap();
+            let mut visit = |_: &[u8], _: &[u8]| ControlFlow::Continue(());
+            let unlimited = reader.scan(KeyRange::all(), forward, &mut visit);
+            unlimited.now_or_never().expect("memory never waits").unwrap();
+        }
+        assert_eq!(*noting.limits.lock(), [Some(3), None, Some(3), None]);
     }
 }

@@ -120,13 +120,15 @@ impl Reader for FrozenReplica {
         self.0.get_many(keys)
     }
 
-    fn scan<'a>(
+    fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
         direction: Direction,
+        entries_max: Option<usize>,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.0.scan(range, direction, visit)
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        self.0.scan_then_get(range, direction, entries_max, visit, keys)
     }
 }
 

@@ -58,13 +58,23 @@ impl Layer for YieldingStore {
         self.around(self.below.get_many(keys)).boxed()
     }
 
-    fn scan<'a>(
+    fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
         direction: Direction,
+        entries_max: Option<usize>,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.around(self.below.scan(range, direction, visit)).boxed()
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
+        async move {
+            // Others may also go first between the scan and the reading of the keys.
+            if entries_max != Some(0) {
+                let scan = self.below.scan_then_get(range, direction, entries_max, visit, &[]);
+                self.around(scan).await?;
+            }
+            if keys.is_empty() { Ok(Vec::new()) } else { Layer::get_many(self, keys).await }
+        }
+        .boxed()
     }
 
     fn write<'a>(

@@ -56,19 +56,21 @@ impl Reader for CountingReader {
         self.below.get_many(keys)
     }
 
-    fn scan<'a>(
+    fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
         direction: Direction,
+        entries_max: Option<usize>,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         async move {
             let mut count = |key: &[u8], value: &[u8]| {
                 let visited = self.visited.fetch_add(1, Ordering::SeqCst) + 1;
                 self.most.fetch_max(visited, Ordering::SeqCst);
                 visit(key, value)
             };
-            self.below.scan(range, direction, &mut count).await
+            self.below.scan_then_get(range, direction, entries_max, &mut count, keys).await
         }
         .boxed()
     }

@@ -272,21 +272,24 @@ impl Layer for ChangingSource {
         &self.below
     }
 
-    fn scan<'a>(
+    fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
         direction: Direction,
+        entries_max: Option<usize>,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, crate::Result<()>> {
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, crate::Result<Vec<Option<Value>>>> {
         async move {
             self.change();
             let mut counted = |key: &[u8], value: &[u8]| {
                 self.rows_read.fetch_add(1, Ordering::SeqCst);
                 visit(key, value)
             };
-            let scanned = self.below.scan(range, direction, &mut counted).await;
+            let read =
+                self.below.scan_then_get(range, direction, entries_max, &mut counted, keys).await;
             self.change();
-            scanned
+            read
         }
         .boxed()
     }

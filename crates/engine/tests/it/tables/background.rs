@@ -11,7 +11,7 @@ use zenobe_engine::command::UpdateTimeToLive;
 use zenobe_engine::schema::IndexStatus;
 use zenobe_store::layer::Layer;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{Direction, KeyRange, Result, Store, Visitor};
+use zenobe_store::{Direction, Key, KeyRange, Result, Store, Value, Visitor};
 
 use super::harness::*;
 
@@ -92,18 +92,20 @@ impl Layer for FaultyStore {
         &self.below
     }
 
-    fn scan<'a>(
+    fn scan_then_get<'a>(
         &'a self,
         range: KeyRange,
         direction: Direction,
+        entries_max: Option<usize>,
         visit: &'a mut Visitor<'a>,
-    ) -> BoxFuture<'a, Result<()>> {
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>>> {
         let take_one = |left: u64| left.checked_sub(1);
         let (set, fetch) = (Ordering::SeqCst, Ordering::SeqCst);
         let fails = range.start.first() == Some(&ITEM_KIND)
             && self.faults.fetch_update(set, fetch, take_one).is_ok();
         match self.fault {
-            _ if !fails => self.below.scan(range, direction, visit),
+            _ if !fails => self.below.scan_then_get(range, direction, entries_max, visit, keys),
             Fault::Hang => pending().boxed(),
             Fault::Panic => panic!("a scan of items, as the test wants it"),
         }
