@@ -10,7 +10,7 @@ use zenobe_database::backup::{BackupProgress, BackupStage, BackupSummary};
 use zenobe_transfer::objects::ObjectLocation;
 
 use super::long_work::{LastRun, Permission, Refusals};
-use super::{AdminError, parse};
+use super::{AdminError, posted};
 
 /// Where callers may back up the server.
 pub type BackupPermission = Permission<ObjectLocation>;
@@ -34,10 +34,8 @@ impl BackupMaker {
     }
 
     pub fn answer(&self, method: &Method, body: &[u8]) -> Result<Value, AdminError> {
-        match *method {
-            Method::GET => {}
-            Method::POST => self.begin(&parse(body)?)?,
-            _ => return Err(AdminError::method("GET and POST")),
+        if let Some(request) = posted(method, body)? {
+            self.begin(&request)?;
         }
         Ok(describe(&self.last.lock()))
     }

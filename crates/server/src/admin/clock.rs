@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use zenobe_engine::ClockStatus;
 use zenobe_engine::clock::{Clock, ManualClock};
 
-use super::{Admin, AdminError, parse};
+use super::{Admin, AdminError, check_method, posted};
 
 /// The last millisecond of the year 9999: a stream's label can't hold later times.
 const NOW_MS_MAX: u64 = 253_402_300_799_999;
@@ -44,19 +44,15 @@ impl Admin {
         method: &Method,
         body: &[u8],
     ) -> Result<Value, AdminError> {
-        match *method {
-            Method::GET => {}
-            Method::POST => self.move_clock(&parse(body)?).await?,
-            _ => return Err(AdminError::method("GET and POST")),
+        if let Some(request) = posted(method, body)? {
+            self.move_clock(&request).await?;
         }
         Ok(self.describe_clock())
     }
 
     /// Confirms that the time is right after a jump of the clock. Items expire again.
     pub(super) async fn confirm_clock(&self, method: &Method) -> Result<Value, AdminError> {
-        if *method != Method::POST {
-            return Err(AdminError::method("POST"));
-        }
+        check_method(method, &Method::POST)?;
         self.check_alone("restart the server with --clock-jump-seconds 0 if its clock is right")?;
         self.engine.confirm_clock().await.map_err(|error| {
             let message = format!("the confirmation could not be stored: {error}");

@@ -14,7 +14,7 @@ use zenobe_engine::throughput::report::units;
 use zenobe_monitoring::cost::needed_capacity::MinuteUse;
 use zenobe_monitoring::cost::observed::{self, EntryCounts, EntryKey, ResourceUse};
 
-use super::{Admin, AdminError};
+use super::{Admin, AdminError, check_method};
 
 const HOUR_MS: u64 = 60 * 60 * 1_000;
 const HOURS_PER_DAY: u64 = 24;
@@ -28,9 +28,7 @@ impl Admin {
         method: &Method,
         query: &str,
     ) -> Result<Value, AdminError> {
-        if *method != Method::GET {
-            return Err(AdminError::method("GET"));
-        }
+        check_method(method, &Method::GET)?;
         self.store_traffic().await;
         let window = self.window(query)?;
         let read = self.read_cost(namespace, &window).await;
@@ -80,9 +78,7 @@ impl Admin {
         table: &str,
         query: &str,
     ) -> Result<Value, AdminError> {
-        if *method != Method::GET {
-            return Err(AdminError::method("GET"));
-        }
+        check_method(method, &Method::GET)?;
         let window = self.window(query)?;
         let read = self.read_table_cost(namespace, table, window.hours).await;
         read.map_err(|error| AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))

@@ -13,7 +13,7 @@ use zenobe_engine::history::HistorySize;
 use zenobe_engine::jobs::JobRow;
 use zenobe_engine::schema::Namespace;
 
-use super::{Admin, AdminError};
+use super::{Admin, AdminError, check_method};
 use crate::prometheus::Exposition;
 use crate::prometheus::MetricType::Gauge;
 
@@ -29,9 +29,7 @@ impl Admin {
         method: &Method,
         body: &[u8],
     ) -> Result<Value, AdminError> {
-        if *method != Method::POST {
-            return Err(AdminError::method("POST"));
-        }
+        check_method(method, &Method::POST)?;
         let response = self.api.item_history(namespace, body).await;
         let answer: Value = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
         if response.error.is_none() {

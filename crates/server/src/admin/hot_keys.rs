@@ -13,7 +13,7 @@ use zenobe_engine::throughput::report::units;
 use zenobe_value::{Attributes, EncodedItem};
 
 use super::throughput::table_error;
-use super::{Admin, AdminError};
+use super::{Admin, AdminError, check_method};
 use crate::hot_keys::heat::{HeatMinute, Use};
 use crate::hot_keys::sketch::Counter;
 use crate::hot_keys::{HotKeys, RankedKeys, ResourceKeys};
@@ -28,9 +28,7 @@ impl Admin {
         method: &Method,
         table: &str,
     ) -> Result<Value, AdminError> {
-        if *method != Method::GET {
-            return Err(AdminError::method("GET"));
-        }
+        check_method(method, &Method::GET)?;
         let name = TableName { namespace: Arc::clone(namespace), name: table.to_owned() };
         let found = self.engine.current_table(&name).await;
         let found = found.map_err(|error| table_error(table, &error))?;

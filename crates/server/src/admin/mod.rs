@@ -312,6 +312,23 @@ impl AdminError {
     }
 }
 
+/// For paths that take one method.
+fn check_method(method: &Method, allowed: &Method) -> Result<(), AdminError> {
+    match method == allowed {
+        true => Ok(()),
+        false => Err(AdminError::method(allowed.as_str())),
+    }
+}
+
+/// For paths that take GET and POST: what was posted, if anything was.
+fn posted(method: &Method, body: &[u8]) -> Result<Option<Value>, AdminError> {
+    match *method {
+        Method::GET => Ok(None),
+        Method::POST => parse(body).map(Some),
+        _ => Err(AdminError::method("GET and POST")),
+    }
+}
+
 fn parse(body: &[u8]) -> Result<Value, AdminError> {
     serde_json::from_slice(body).map_err(|error| {
         AdminError::new(StatusCode::BAD_REQUEST, format!("the body is not valid JSON: {error}"))

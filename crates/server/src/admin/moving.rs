@@ -10,7 +10,7 @@ use zenobe_database::{
 };
 
 use super::long_work::{LastRun, Permission, Refusals};
-use super::{AdminError, parse};
+use super::{AdminError, posted};
 use crate::commands::parse_place;
 use crate::triggers::Triggers;
 
@@ -38,10 +38,8 @@ impl Mover {
     }
 
     pub fn answer(&self, method: &Method, body: &[u8]) -> Result<Value, AdminError> {
-        match *method {
-            Method::GET => {}
-            Method::POST => self.begin(&parse(body)?)?,
-            _ => return Err(AdminError::method("GET and POST")),
+        if let Some(request) = posted(method, body)? {
+            self.begin(&request)?;
         }
         Ok(describe(&self.last.lock()))
     }

@@ -9,7 +9,7 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::report::{FlowReport, PartitionReport, PartitionStatus};
 
 use super::throughput::table_error;
-use super::{Admin, AdminError};
+use super::{Admin, AdminError, check_method};
 
 impl Admin {
     pub(super) async fn answer_partitions(
@@ -18,9 +18,7 @@ impl Admin {
         method: &Method,
         table: &str,
     ) -> Result<Value, AdminError> {
-        if *method != Method::GET {
-            return Err(AdminError::method("GET"));
-        }
+        check_method(method, &Method::GET)?;
         let name = TableName { namespace: Arc::clone(namespace), name: table.to_owned() };
         let reports = self.engine.partitions(&name).await;
         let reports = reports.map_err(|error| table_error(table, &error))?;

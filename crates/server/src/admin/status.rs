@@ -11,7 +11,7 @@ use zenobe_engine::schema::Namespace;
 use zenobe_store::{Inspection, StandbyStatus};
 
 use super::history::HistoryStatus;
-use super::{Admin, AdminError, shipping};
+use super::{Admin, AdminError, check_method, shipping};
 
 /// An unreachable store must be reported quickly.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,9 +30,7 @@ impl Admin {
         namespace: &Namespace,
         method: &Method,
     ) -> Result<Value, AdminError> {
-        if *method != Method::GET {
-            return Err(AdminError::method("GET"));
-        }
+        check_method(method, &Method::GET)?;
         let asked = match timeout(PATIENCE, self.ask_store(namespace)).await {
             Ok(asked) => asked.map_err(|error| error.to_string()),
             Err(_) => Err(format!("it has not answered for {} seconds", PATIENCE.as_secs())),

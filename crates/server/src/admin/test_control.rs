@@ -21,7 +21,7 @@ use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use zenobe_engine::schema::Namespace;
 
-use super::{Admin, AdminError, parse};
+use super::{Admin, AdminError, check_method, parse};
 use crate::test_control::{ControlError, Rule, TestControl};
 
 impl Admin {
@@ -40,20 +40,20 @@ impl Admin {
         match (place, name) {
             ("snapshots", "") => snapshots(&control, method, body),
             ("snapshots", name) => {
-                deletes(method)?;
+                check_method(method, &Method::DELETE)?;
                 control.snapshots().remove(name)?;
                 Ok(json!({"removed": name}))
             }
             ("forks", "") => forks(&control, method, body).await,
             ("forks", id) => {
-                deletes(method)?;
+                check_method(method, &Method::DELETE)?;
                 let number = id.parse().map_err(|_| ControlError::NoFork { id: id.to_owned() })?;
                 control.forks().end(number, control.environment())?;
                 Ok(json!({"ended": number}))
             }
             ("faults", "") => faults(&control, method, body),
             ("faults", id) => {
-                deletes(method)?;
+                check_method(method, &Method::DELETE)?;
                 match id.parse().is_ok_and(|number| control.rules().remove(number)) {
                     true => Ok(control.rules().describe()),
                     false => Err(ControlError::NoFault { id: id.to_owned() }.into()),
@@ -82,7 +82,7 @@ fn snapshots(control: &TestControl, method: &Method, body: &[u8]) -> Result<Valu
 }
 
 async fn restore(control: &TestControl, method: &Method, body: &[u8]) -> Result<Value, AdminError> {
-    posts(method)?;
+    check_method(method, &Method::POST)?;
     let name = required(body, "snapshot")?;
     control.restore(&name).await?;
     Ok(json!({"restored": name}))
@@ -94,7 +94,7 @@ async fn reset(
     method: &Method,
     body: &[u8],
 ) -> Result<Value, AdminError> {
-    posts(method)?;
+    check_method(method, &Method::POST)?;
     match optional(body, "table")? {
         Some(table) => {
             control.reset_table(namespace, &table).await?;
@@ -143,7 +143,7 @@ async fn roll_over(
     method: &Method,
     body: &[u8],
 ) -> Result<Value, AdminError> {
-    posts(method)?;
+    check_method(method, &Method::POST)?;
     let table = required(body, "table")?;
     control.roll_over(namespace, &table).await?;
     Ok(json!({"rolled_over": table}))
@@ -155,18 +155,10 @@ async fn split(
     method: &Method,
     body: &[u8],
 ) -> Result<Value, AdminError> {
-    posts(method)?;
+    check_method(method, &Method::POST)?;
     let table = required(body, "table")?;
     control.split_shards(namespace, &table).await?;
     Ok(json!({"split": table}))
-}
-
-fn posts(method: &Method) -> Result<(), AdminError> {
-    if *method == Method::POST { Ok(()) } else { Err(AdminError::method("POST")) }
-}
-
-fn deletes(method: &Method) -> Result<(), AdminError> {
-    if *method == Method::DELETE { Ok(()) } else { Err(AdminError::method("DELETE")) }
 }
 
 /// The text of a body's only member, if the body has it.

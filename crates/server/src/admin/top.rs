@@ -6,7 +6,7 @@ use zenobe_engine::keyspace::KeyHash;
 use zenobe_engine::throughput::report::units;
 
 use super::hot_keys::key_json;
-use super::{Admin, AdminError};
+use super::{Admin, AdminError, check_method};
 use crate::hot_keys::HotKeys;
 use crate::hot_keys::sketch::Counter;
 use crate::metrics::{OperationCounts, bounds_us};
@@ -16,9 +16,7 @@ const KEYS_MAX: usize = 50;
 
 impl Admin {
     pub(super) fn answer_top(&self, method: &Method) -> Result<Value, AdminError> {
-        if *method != Method::GET {
-            return Err(AdminError::method("GET"));
-        }
+        check_method(method, &Method::GET)?;
         self.check_alone("ask for the keys of one table at /_zenobe/hot-keys/TABLE")?;
         let Some(hot_keys) = &self.observability.hot_keys else {
             return Err(AdminError::new(StatusCode::NOT_FOUND, "a fork counts no requests"));
