@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use zenobe_value::{ValueRef, ValueView};
+use zenobe_value::{MapRef, ValueRef, ValueView};
 
 pub(crate) fn append_json(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value.view() {
@@ -17,18 +17,7 @@ pub(crate) fn append_json(out: &mut Vec<u8>, value: ValueRef<'_>) {
             append_array(out, set.iter(), |out, bytes| append_text(out, &STANDARD.encode(bytes)));
         }
         ValueView::L(list) => append_array(out, list.iter(), append_json),
-        ValueView::M(map) => {
-            out.push(b'{');
-            for (position, (name, member)) in map.iter().enumerate() {
-                if position > 0 {
-                    out.push(b',');
-                }
-                append_text(out, name);
-                out.push(b':');
-                append_json(out, member);
-            }
-            out.push(b'}');
-        }
+        ValueView::M(map) => append_members(out, map, append_text, append_json),
     }
 }
 
@@ -46,6 +35,25 @@ pub(crate) fn append_array<T>(
         append(out, member);
     }
     out.push(b']');
+}
+
+/// An object of JSON, which is also a structure of Ion, except for how names are written.
+pub(crate) fn append_members(
+    out: &mut Vec<u8>,
+    members: MapRef<'_>,
+    append_name: impl Fn(&mut Vec<u8>, &str),
+    append_value: impl Fn(&mut Vec<u8>, ValueRef<'_>),
+) {
+    out.push(b'{');
+    for (position, (name, value)) in members.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        append_name(out, name);
+        out.push(b':');
+        append_value(out, value);
+    }
+    out.push(b'}');
 }
 
 fn append_text(out: &mut Vec<u8>, text: &str) {

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zenobe_value::{ItemRef, MapRef, SetRef, ValueRef, ValueView};
 
-use crate::plain_json::append_array;
+use crate::plain_json::{append_array, append_members};
 
 /// Appends the line of a full export.
 pub fn write_item(out: &mut Vec<u8>, item: ItemRef<'_>) {
@@ -36,16 +36,7 @@ pub fn write_change(
 }
 
 fn write_structure(out: &mut Vec<u8>, members: MapRef<'_>) {
-    out.push(b'{');
-    for (position, (name, value)) in members.iter().enumerate() {
-        if position > 0 {
-            out.push(b',');
-        }
-        write_name(out, name);
-        out.push(b':');
-        write_value(out, value);
-    }
-    out.push(b'}');
+    append_members(out, members, write_name, write_value);
 }
 
 fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
