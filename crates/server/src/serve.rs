@@ -125,45 +125,28 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
         }
     };
     let workers = Workers::start().map_err(ServeError::Runtime)?;
+    let frontend = Frontend { settings, address, listener, workers, observability };
     match rules {
         None => {
             let instance = Instance::new(database, triggers, clock, surroundings(Weak::new()));
             let namespace = Namespace::clone(instance.database.namespace());
             let handler = instance.handler().clone();
-            serve_until_stopped(
-                settings,
-                address,
-                listener,
-                workers,
-                handler,
-                &namespace,
-                &observability,
-            )
-            .await?;
+            frontend.serve_until_stopped(handler, &namespace).await?;
             instance.close().await.map_err(ServeError::Close)?;
         }
         Some(rules) => {
-            let recorder = start_recording(&settings)?;
+            let recorder = start_recording(&frontend.settings)?;
             let environment = Environment {
-                settings: settings.clone(),
+                settings: frontend.settings.clone(),
                 address,
-                workers: workers.clone(),
+                workers: frontend.workers.clone(),
                 runtime: Handle::current(),
             };
             let instance =
                 |control| Instance::new(database, triggers, clock, surroundings(control));
             let control = TestControl::new(Arc::new(environment), instance, rules, recorder);
             let (handler, namespace) = (ControlledHandler(control.clone()), control.namespace());
-            serve_until_stopped(
-                settings,
-                address,
-                listener,
-                workers,
-                handler,
-                &namespace,
-                &observability,
-            )
-            .await?;
+            frontend.serve_until_stopped(handler, &namespace).await?;
             control.stop().await.map_err(ServeError::Close)?;
         }
     }
@@ -177,33 +160,43 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Serves until a signal, and until the requests that run then are answered.
-async fn serve_until_stopped<H: Handler>(
+/// What serves requests, whatever handles them.
+struct Frontend {
     settings: Settings,
     address: SocketAddr,
     listener: TcpListener,
     workers: Workers,
-    handler: H,
-    namespace: &Namespace,
-    observability: &Observability,
-) -> Result<(), ServeError> {
-    let options = connection_options(&settings);
-    let (trigger, listening) = shutdown::channel();
-    let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
-    print_welcome(&settings, address);
-    let (drain, drain_time) = (Drain::default(), settings.drain);
-    let service = Arc::new(service(settings, handler, namespace, observability, drain.clone()));
-    let serving = tokio::spawn(connection::serve(listener, workers, service, options, listening));
+    observability: Observability,
+}
 
-    let signal = signals.next().await;
-    tracing::info!(signal = signal.name(), "stopping");
-    tokio::spawn(signals.exit_at_next());
-    drain.begin();
-    tokio::time::sleep(drain_time).await;
-    trigger.stop();
-    // The task never panics and is never cancelled. Even if it were, nothing would be left to do.
-    let _ = serving.await;
-    Ok(())
+impl Frontend {
+    /// Serves until a signal, and until the requests that run then are answered.
+    async fn serve_until_stopped<H: Handler>(
+        self,
+        handler: H,
+        namespace: &Namespace,
+    ) -> Result<(), ServeError> {
+        let Frontend { settings, address, listener, workers, observability } = self;
+        let options = connection_options(&settings);
+        let (trigger, listening) = shutdown::channel();
+        let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
+        print_welcome(&settings, address);
+        let (drain, drain_time) = (Drain::default(), settings.drain);
+        let service = service(settings, handler, namespace, &observability, drain.clone());
+        let service = Arc::new(service);
+        let serving =
+            tokio::spawn(connection::serve(listener, workers, service, options, listening));
+
+        let signal = signals.next().await;
+        tracing::info!(signal = signal.name(), "stopping");
+        tokio::spawn(signals.exit_at_next());
+        drain.begin();
+        tokio::time::sleep(drain_time).await;
+        trigger.stop();
+        // The task neither panics nor is cancelled, and there would be nothing to clean up if either happened.
+        let _ = serving.await;
+        Ok(())
+    }
 }
 
 /// Who watches requests. Hot keys and traffic are counted wherever throughput is metered; everybody else is
