@@ -12,6 +12,11 @@ const READ_UNIT_SIZE_BYTES: u64 = 4096;
 const WRITE_UNIT_SIZE_BYTES: u64 = 1024;
 const HALVES_PER_UNIT: u64 = 2;
 
+/// By what the cost for the table is multiplied outside of transactions.
+pub(crate) const PLAIN_FACTOR: u64 = 1;
+/// By what it is multiplied in a transaction, for reads and writes. Indexes cost the same as outside.
+pub(crate) const TRANSACTION_FACTOR: u64 = 2;
+
 /// The cost of reading `size_bytes` (one item, or everything that a page evaluated). Reading
 /// nothing costs as much as reading one byte.
 pub(crate) fn read_halves(size_bytes: u64, consistent: bool) -> u64 {
@@ -24,14 +29,14 @@ pub fn write_halves(size_bytes: u64) -> u64 {
     size_bytes.div_ceil(WRITE_UNIT_SIZE_BYTES).max(1) * HALVES_PER_UNIT
 }
 
-/// What a write of one item costs the table. Transactions cost the table a multiple (`table_factor`), but not its indexes.
+/// What a write of one item costs the table: `table_factor` is [`PLAIN_FACTOR`] or [`TRANSACTION_FACTOR`].
 pub(crate) fn item_write_halves(charged_size_bytes: u64, table_factor: u64) -> u64 {
     table_factor * write_halves(charged_size_bytes)
 }
 
-/// A transactional read costs twice a consistent read.
+/// A transactional read costs a multiple of a consistent one.
 pub(crate) fn transactional_read_halves(size_bytes: u64) -> u64 {
-    2 * read_halves(size_bytes, true)
+    TRANSACTION_FACTOR * read_halves(size_bytes, true)
 }
 
 /// What it costs to read an item in a transaction.

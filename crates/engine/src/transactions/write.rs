@@ -7,6 +7,7 @@ use zenobe_value::EncodedItem;
 
 use crate::Engine;
 use crate::background::TOKENS_LEASE;
+use crate::capacity_units::TRANSACTION_FACTOR;
 use crate::catalog::Table;
 use crate::command::{
     ItemCollection, TableName, TransactAction, TransactWrite, TransactWriteOutcome,
@@ -22,9 +23,6 @@ use crate::write::{check_size, prepare_delete, prepare_put, prepare_update};
 
 use super::token::IdempotencyToken;
 use super::{ConsumedByTable, all_admitted, cancelled, replace};
-
-/// Transactional writes cost twice as much on the table.
-const TABLE_FACTOR: u64 = 2;
 
 impl Engine {
     pub async fn transact_write(&self, command: TransactWrite) -> Result<TransactWriteOutcome> {
@@ -44,7 +42,7 @@ impl Engine {
                 Err(_) if self.refresh_stale(&mut tables).await? => continue,
                 intents => intents?,
             };
-            let admit = |intent| self.admit_write(intent, TABLE_FACTOR);
+            let admit = |intent| self.admit_write(intent, TRANSACTION_FACTOR);
             let tickets = all_admitted(intents.iter().map(admit).collect())?;
             let committed = match commit(self, &intents, terms).await {
                 Err(Error::Conflict) => {
@@ -89,13 +87,13 @@ impl Engine {
         match committed {
             Committed::Written(written) => {
                 for ((ticket, intent), written) in tickets.into_iter().zip(intents).zip(written) {
-                    self.settle_write(ticket, &intent.table, written, TABLE_FACTOR);
+                    self.settle_write(ticket, &intent.table, written, TRANSACTION_FACTOR);
                 }
             }
             Committed::Refused(errors) => {
                 for (ticket, error) in tickets.into_iter().zip(errors) {
                     if let Some(error) = error {
-                        self.settle_refused(ticket, error, TABLE_FACTOR);
+                        self.settle_refused(ticket, error, TRANSACTION_FACTOR);
                     }
                 }
             }
@@ -206,7 +204,7 @@ fn outcome(steps: &[PreparedAction<'_>], written: Vec<WrittenItem>) -> TransactW
     let mut collections: Vec<(TableName, ItemCollection)> = Vec::new();
     for (step, written) in steps.iter().zip(written) {
         let table = step.table();
-        written.charge(consumed.of(table), TABLE_FACTOR);
+        written.charge(consumed.of(table), TRANSACTION_FACTOR);
         if let Some(collection) = written.collection {
             let known = |(other, seen): &(TableName, ItemCollection)| {
                 other == table && seen.key == collection.key

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use zenobe_value::{DecodeError, EncodedItem};
 
 use crate::Engine;
-use crate::capacity_units::item_write_halves;
+use crate::capacity_units::{PLAIN_FACTOR, item_write_halves};
 use crate::catalog::Table;
 use crate::command::{Consumed, DeleteItem, PutItem, RuleSet, TableName, UpdateItem, WriteOutcome};
 use crate::error::{Error, Result};
@@ -99,9 +99,6 @@ impl Engine {
         self.admit(table, Demand::item(Access::Write, table, key, halves_min))
     }
 }
-
-/// A plain write costs the table what it costs.
-const PLAIN_FACTOR: u64 = 1;
 
 fn outcome(name: &TableName, table: &Table, written: WrittenItem) -> WriteOutcome {
     let mut consumed = Consumed::none(name, None);
