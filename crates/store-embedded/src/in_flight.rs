@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use xxhash_rust::xxh3::xxh3_64;
-use zenobe_store::{Key, KeyRange, Mutation, Value};
+use zenobe_store::{Key, KeyRange, KnownEffect, Mutation, Value};
 
 const SHARDS: usize = 64;
 
@@ -66,22 +66,16 @@ impl InFlight {
     /// Makes a write visible to later decisions. Its mutations have the places from `first_place` on.
     pub fn insert(&self, first_place: u64, mutations: &[Mutation]) {
         for (place, mutation) in (first_place..).zip(mutations) {
-            match mutation {
-                Mutation::Put { key, value } => self.insert_key(place, key, Some(value.clone())),
-                Mutation::Delete { key } => self.insert_key(place, key, None),
-                Mutation::DeleteRange { range } => {
+            match mutation.known_effect() {
+                Some(KnownEffect::Key(key, value)) => self.insert_key(place, key, value.cloned()),
+                Some(KnownEffect::Deleted(range)) => {
                     let mut ranges = self.deleted_ranges.write();
                     if place > self.retired.load(Ordering::Acquire) {
                         ranges.push(DeletedRange { place, range: range.clone() });
                     }
                 }
-                // Numbered, summed and stamped when they are committed; decisions do not read them in flight.
-                Mutation::Append { .. }
-                | Mutation::ForgetLog { .. }
-                | Mutation::Add { .. }
-                | Mutation::SetLogEnd { .. }
-                | Mutation::PutStamped(_)
-                | Mutation::Advance { .. } => {}
+                // Decisions do not read it in flight.
+                None => {}
             }
         }
     }
@@ -111,20 +105,15 @@ impl InFlight {
         let retired = self.retired.load(Ordering::Acquire);
         let mut has_ranges = false;
         for mutation in mutations {
-            match mutation {
-                Mutation::Put { key, .. } | Mutation::Delete { key } => {
+            match mutation.known_effect() {
+                Some(KnownEffect::Key(key, _)) => {
                     let mut shard = self.shard(key).lock();
                     if shard.get(key).is_some_and(|present| present.place <= retired) {
                         shard.remove(key);
                     }
                 }
-                Mutation::DeleteRange { .. } => has_ranges = true,
-                Mutation::Append { .. }
-                | Mutation::ForgetLog { .. }
-                | Mutation::Add { .. }
-                | Mutation::SetLogEnd { .. }
-                | Mutation::PutStamped(_)
-                | Mutation::Advance { .. } => {}
+                Some(KnownEffect::Deleted(_)) => has_ranges = true,
+                None => {}
             }
         }
         if has_ranges {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use zenobe_store::{Key, KeyRange, Mutation, Value};
+use zenobe_store::{Key, KeyRange, KnownEffect, Mutation, Value};
 
 #[derive(Default)]
 pub(crate) struct LastWrites<'a> {
@@ -15,20 +15,12 @@ pub(crate) struct LastWrites<'a> {
 
 impl<'a> LastWrites<'a> {
     pub fn record(&mut self, mutation: &'a Mutation) {
-        match mutation {
-            Mutation::Put { key, value } => {
-                self.keys.insert(key, (self.count, Some(value)));
+        match mutation.known_effect() {
+            Some(KnownEffect::Key(key, value)) => {
+                self.keys.insert(key, (self.count, value));
             }
-            Mutation::Delete { key } => {
-                self.keys.insert(key, (self.count, None));
-            }
-            Mutation::DeleteRange { range } => self.deleted_ranges.push((self.count, range)),
-            Mutation::Append { .. }
-            | Mutation::ForgetLog { .. }
-            | Mutation::Add { .. }
-            | Mutation::SetLogEnd { .. }
-            | Mutation::PutStamped(_)
-            | Mutation::Advance { .. } => {}
+            Some(KnownEffect::Deleted(range)) => self.deleted_ranges.push((self.count, range)),
+            None => {}
         }
         self.count += 1;
     }

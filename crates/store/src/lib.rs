@@ -314,6 +314,32 @@ pub enum Mutation {
     },
 }
 
+/// What a mutation is known to leave behind before it is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownEffect<'a> {
+    /// This value, or none, at a key.
+    Key(&'a Key, Option<&'a Value>),
+    /// Nothing in a range.
+    Deleted(&'a KeyRange),
+}
+
+impl Mutation {
+    /// `None` for what is numbered, summed or stamped only as it is committed.
+    pub fn known_effect(&self) -> Option<KnownEffect<'_>> {
+        match self {
+            Mutation::Put { key, value } => Some(KnownEffect::Key(key, Some(value))),
+            Mutation::Delete { key } => Some(KnownEffect::Key(key, None)),
+            Mutation::DeleteRange { range } => Some(KnownEffect::Deleted(range)),
+            Mutation::Append { .. }
+            | Mutation::ForgetLog { .. }
+            | Mutation::Add { .. }
+            | Mutation::SetLogEnd { .. }
+            | Mutation::PutStamped(_)
+            | Mutation::Advance { .. } => None,
+        }
+    }
+}
+
 impl Batch {
     pub fn new() -> Batch {
         Batch::default()
