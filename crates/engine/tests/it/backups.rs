@@ -5,21 +5,20 @@ mod interruptions;
 mod life;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use zenobe_engine::Engine;
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::*;
 use zenobe_engine::error::Error;
 use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable};
-use zenobe_engine::{Engine, EngineOptions};
+use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{Direction, KeyRange, Store};
 use zenobe_value::{AttributeValue, Attributes};
 
 use crate::support::commands::Script;
-use crate::support::{Fixture, block_on};
+use crate::support::{block_on, count_keys, on_each_store, open, open_with};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 const START_MS: u64 = 100 * DAY_MS;
@@ -75,7 +74,7 @@ impl World {
 
     /// How many keys of the store begin with this byte.
     async fn count(&self, kind: u8) -> usize {
-        count(&*self.store, kind).await
+        count_keys(&*self.store, kind).await
     }
 
     /// What a backup holds: restores it into a table, and removes that again.
@@ -93,25 +92,6 @@ impl World {
     async fn begin_restore(&self, id: &str, target: &str) -> Result<(), Error> {
         begin_restore(self.engine(), &self.script.table("t"), id, self.script.table(target)).await
     }
-}
-
-async fn open(store: Arc<dyn Store>, clock: &Arc<ManualClock>) -> Script {
-    open_with(store, clock, Duration::ZERO).await
-}
-
-async fn open_with(
-    store: Arc<dyn Store>,
-    clock: &Arc<ManualClock>,
-    lease_period: Duration,
-) -> Script {
-    let options = EngineOptions {
-        clock: clock.clone(),
-        clock_skew_ms_max: 0,
-        lease_period,
-        ..EngineOptions::default()
-    };
-    let engine = Engine::open(store, options).await.unwrap();
-    Script::with_fixture(Fixture::with_engine(engine, clock.clone()))
 }
 
 async fn begin_restore(
@@ -146,16 +126,6 @@ async fn state(engine: &Engine, table: &TableName) -> State {
     }
 }
 
-async fn count(store: &dyn Store, kind: u8) -> usize {
-    let mut count = 0;
-    let mut visit = |_: &[u8], _: &[u8]| {
-        count += 1;
-        ControlFlow::Continue(())
-    };
-    store.scan(KeyRange::prefix(vec![kind]), Direction::Forward, &mut visit).await.unwrap();
-    count
-}
-
 fn text(item: &Attributes, name: &str) -> String {
     match &item[name] {
         AttributeValue::S(text) => text.clone(),
@@ -167,11 +137,5 @@ fn number(item: &Attributes, name: &str) -> u64 {
     match &item[name] {
         AttributeValue::N(number) => number.to_i64().unwrap().unsigned_abs(),
         other => panic!("{name} is {other:?}"),
-    }
-}
-
-fn on_each_store(test: impl AsyncFn(fn() -> MemoryStore)) {
-    for store in [MemoryStore::new as fn() -> MemoryStore, MemoryStore::shared] {
-        block_on(test(store));
     }
 }

@@ -1,8 +1,6 @@
 //! Undo rows: when they are written, trimmed and removed. What they are good for is in the model tests.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use zenobe_engine::clock::ManualClock;
@@ -13,10 +11,9 @@ use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable, Restor
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
-use zenobe_store::{Direction, KeyRange, Reader, Store};
 
 use crate::support::commands::Script;
-use crate::support::{Fixture, block_on};
+use crate::support::{Fixture, block_on, count_keys, on_each_store, open};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 const START_MS: u64 = 100 * DAY_MS;
@@ -31,7 +28,7 @@ impl World {
     async fn new(store: MemoryStore) -> World {
         let clock = Arc::new(ManualClock::new(START_MS));
         let store = Arc::new(store);
-        let script = open(&store, &clock).await;
+        let script = open(store.clone(), &clock).await;
         World { store, clock, script }
     }
 
@@ -50,14 +47,7 @@ impl World {
 
     /// How many keys of the store begin with this byte.
     async fn count(&self, kind: u8) -> usize {
-        let mut count = 0;
-        let mut visit = |_: &[u8], _: &[u8]| {
-            count += 1;
-            ControlFlow::Continue(())
-        };
-        let range = KeyRange::prefix(vec![kind]);
-        self.store.scan(range, Direction::Forward, &mut visit).await.unwrap();
-        count
+        count_keys(&*self.store, kind).await
     }
 
     async fn value_as_of(&self, second: u64) -> Result<Option<String>, Error> {
@@ -67,23 +57,6 @@ impl World {
         let reads = self.script.engine().reads(Some(AsOf::second(second)));
         let item = reads.get_item(&get).await?.item;
         Ok(item.map(|item| format!("{:?}", item.as_item().decode()["v"])))
-    }
-}
-
-async fn open(store: &Arc<MemoryStore>, clock: &Arc<ManualClock>) -> Script {
-    let options = EngineOptions {
-        clock: clock.clone(),
-        clock_skew_ms_max: 0,
-        lease_period: Duration::ZERO,
-        ..EngineOptions::default()
-    };
-    let engine = Engine::open(Arc::clone(store) as Arc<dyn Store>, options).await.unwrap();
-    Script::with_fixture(Fixture::with_engine(engine, clock.clone()))
-}
-
-fn on_each_store(test: impl AsyncFn(fn() -> MemoryStore)) {
-    for store in [MemoryStore::new as fn() -> MemoryStore, MemoryStore::shared] {
-        block_on(test(store));
     }
 }
 
@@ -155,7 +128,7 @@ fn long_histories_are_trimmed_in_steps_that_another_engine_can_finish() {
         world.script.run(&[r#"repeat 0..100 put t {"pk": "a", "v": $i, "w": 1}"#]).await;
         world.script.run(&[r#"repeat 0..100 put t {"pk": "$i"}"#]).await;
         assert_eq!(world.count(b'U').await, 5_200);
-        let mut other = open(&world.store, &world.clock).await;
+        let mut other = open(world.store.clone(), &world.clock).await;
         other.run(&["work"]).await;
         assert_eq!(world.count(b'U').await, 200);
         other.check_consistency().await;
@@ -222,7 +195,7 @@ impl Race {
         let mut script = Script::with_fixture(Fixture::with_engine(engine, clock.clone()));
         script.run(&["create t pk:S"]).await;
         let table = script.table("t");
-        let other = open(&memory, &clock).await.engine().clone();
+        let other = open(memory.clone(), &clock).await.engine().clone();
         Race { store, memory, clock, script, other, table }
     }
 

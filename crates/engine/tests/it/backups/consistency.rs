@@ -81,7 +81,7 @@ async fn storm(memory: MemoryStore, seed: u64, has_recovery: bool) {
     }
     let found = script.engine().check_consistency(&table).await.unwrap();
     assert_eq!(found, []);
-    let kept = count(&*memory, b'U').await;
+    let kept = count_keys(&*memory, b'U').await;
     assert_eq!(kept > 0, has_recovery, "{kept} undo rows, seed {seed}");
 }
 

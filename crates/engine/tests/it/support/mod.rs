@@ -8,13 +8,18 @@ pub mod output;
 pub mod streams;
 pub mod wall_clock;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use zenobe_engine::clock::ManualClock;
 use zenobe_engine::command::TableName;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions, Limits, StreamOptions};
 use zenobe_store::memory::MemoryStore;
+use zenobe_store::{Direction, KeyRange, Store};
+
+use self::commands::Script;
 
 pub struct Fixture {
     pub engine: Arc<Engine>,
@@ -59,4 +64,42 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
         .build()
         .expect("a runtime without threads can be built")
         .block_on(future)
+}
+
+/// A script on an engine of its own. Leases of engines on the same store pass to it at once.
+pub async fn open(store: Arc<dyn Store>, clock: &Arc<ManualClock>) -> Script {
+    open_with(store, clock, Duration::ZERO).await
+}
+
+pub async fn open_with(
+    store: Arc<dyn Store>,
+    clock: &Arc<ManualClock>,
+    lease_period: Duration,
+) -> Script {
+    let options = EngineOptions {
+        clock: clock.clone(),
+        clock_skew_ms_max: 0,
+        lease_period,
+        ..EngineOptions::default()
+    };
+    let engine = Engine::open(store, options).await.unwrap();
+    Script::with_fixture(Fixture::with_engine(engine, clock.clone()))
+}
+
+/// How many keys of the store begin with this byte.
+pub async fn count_keys(store: &dyn Store, kind: u8) -> usize {
+    let mut count = 0;
+    let mut visit = |_: &[u8], _: &[u8]| {
+        count += 1;
+        ControlFlow::Continue(())
+    };
+    store.scan(KeyRange::prefix(vec![kind]), Direction::Forward, &mut visit).await.unwrap();
+    count
+}
+
+/// Runs a test on a store that one engine has for itself, and on one that several may share.
+pub fn on_each_store(test: impl AsyncFn(fn() -> MemoryStore)) {
+    for store in [MemoryStore::new as fn() -> MemoryStore, MemoryStore::shared] {
+        block_on(test(store));
+    }
 }
