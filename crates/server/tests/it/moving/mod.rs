@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use zenobe_testing::{Client, Postgres, ServerProcess};
+use zenobe_testing::{Client, Postgres, ServerProcess, TemporaryDirectory};
 
 use crate::commands::zenobe;
 
@@ -26,6 +26,25 @@ fn serve_command(place: &str) -> Command {
 
 fn move_command(from: &str, to: &str) -> Command {
     zenobe(&["move", "--from", from, "--to", to])
+}
+
+/// A directory to move from and a database to move to, both new.
+struct Places {
+    here: String,
+    there: String,
+    _directory: TemporaryDirectory,
+}
+
+impl Places {
+    fn new(name: &str) -> Places {
+        let directory = TemporaryDirectory::new(name);
+        let here = text(&directory.path().join("here")).to_owned();
+        Places { here, there: Postgres::shared().database(), _directory: directory }
+    }
+
+    fn both(&self) -> (&str, &str) {
+        (&self.here, &self.there)
+    }
 }
 
 fn run(command: &mut Command) -> Output {
@@ -80,6 +99,20 @@ pub fn create_plain_table(client: &mut Client, table: &str) {
             "BillingMode": "PAY_PER_REQUEST",
         }),
     );
+}
+
+/// 25 items of 15 KB in each batch, so that moving them takes a while.
+fn put_large_items(client: &mut Client, table: &str, batches: usize) {
+    for batch in 0..batches {
+        let put = |number: usize| {
+            let item = json!({
+                "pk": {"S": format!("{batch}/{number}")}, "text": {"S": "x".repeat(15_000)},
+            });
+            json!({"PutRequest": {"Item": item}})
+        };
+        let puts: Vec<_> = (0..25).map(put).collect();
+        client.expect("BatchWriteItem", &json!({"RequestItems": {table: puts}}));
+    }
 }
 
 /// All items of a table or an index, in the order of a scan.

@@ -2,8 +2,8 @@ use serde_json::json;
 use zenobe_testing::{Postgres, Process, Proxy, TemporaryDirectory, wait_until};
 
 use super::{
-    content, create_plain_table, move_command, name, refuse, rows, run, scan, serve, serve_command,
-    succeed, text,
+    Places, content, create_plain_table, move_command, name, put_large_items, refuse, rows, run,
+    scan, serve, serve_command, succeed, text,
 };
 use crate::commands::zenobe;
 
@@ -93,23 +93,12 @@ fn a_node_on_the_old_store_writes_nothing_any_more() {
 /// Killed at any moment, a move is continued by the same command; until then neither store is served.
 #[test]
 fn a_move_that_is_killed_goes_on() {
-    let directory = TemporaryDirectory::new("move-killed");
-    let here = directory.path().join("here");
-    let here = text(&here);
-    let there = &Postgres::shared().database();
+    let places = Places::new("move-killed");
+    let (here, there) = places.both();
     let server = serve(here);
     let mut client = server.client();
     create_plain_table(&mut client, "counters");
-    for batch in 0..120 {
-        let put = |number: usize| {
-            let item = json!({
-                "pk": {"S": format!("{batch}/{number}")}, "text": {"S": "x".repeat(15_000)},
-            });
-            json!({"PutRequest": {"Item": item}})
-        };
-        let puts: Vec<_> = (0..25).map(put).collect();
-        client.expect("BatchWriteItem", &json!({"RequestItems": {"counters": puts}}));
-    }
+    put_large_items(&mut client, "counters", 120);
     let items = scan(&mut client, &json!({"TableName": "counters"}));
     assert_eq!(items.len(), 3_000);
     server.stop();

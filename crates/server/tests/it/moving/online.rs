@@ -9,7 +9,8 @@ use zenobe_testing::{
 };
 
 use super::{
-    content, create_plain_table, name, refuse, rows, scan, serve, serve_command, succeed, text,
+    Places, content, create_plain_table, name, put_large_items, refuse, rows, scan, serve,
+    serve_command, succeed, text,
 };
 use crate::commands::zenobe;
 
@@ -139,25 +140,14 @@ fn move_online(server: &ServerProcess, to: &str) -> std::process::Command {
 /// Items that take a while to copy.
 fn fill(client: &mut Client, batches: usize) {
     create_plain_table(client, "ballast");
-    for batch in 0..batches {
-        let put = |number: usize| {
-            let item = json!({
-                "pk": {"S": format!("{batch}/{number}")}, "text": {"S": "x".repeat(15_000)},
-            });
-            json!({"PutRequest": {"Item": item}})
-        };
-        let puts: Vec<_> = (0..25).map(put).collect();
-        client.expect("BatchWriteItem", &json!({"RequestItems": {"ballast": puts}}));
-    }
+    put_large_items(client, "ballast", batches);
 }
 
 /// No client notices, nothing acknowledged is lost, and another node can join.
 #[test]
 fn a_server_moves_itself_under_load() {
-    let directory = TemporaryDirectory::new("move-online");
-    let here = directory.path().join("here");
-    let here = text(&here);
-    let there = &Postgres::shared().database();
+    let places = Places::new("move-online");
+    let (here, there) = places.both();
     let server = serve(here);
     let mut client = server.client();
     content::fill(&mut client);
@@ -205,10 +195,8 @@ fn a_server_moves_itself_under_load() {
 /// Few items with many earlier versions, and more by the moment: the move copies what is new, not all of them again.
 #[test]
 fn items_with_long_histories_move_under_load() {
-    let directory = TemporaryDirectory::new("move-history");
-    let here = directory.path().join("here");
-    let here = text(&here);
-    let there = &Postgres::shared().database();
+    let places = Places::new("move-history");
+    let (here, there) = places.both();
     let server = serve(here);
     let mut client = server.client();
     create_plain_table(&mut client, "counters");
@@ -233,10 +221,8 @@ fn items_with_long_histories_move_under_load() {
 /// The server goes on as before, and the same command can be run again.
 #[test]
 fn a_server_that_is_killed_while_it_moves_keeps_everything() {
-    let directory = TemporaryDirectory::new("move-online-killed");
-    let here = directory.path().join("here");
-    let here = text(&here);
-    let there = &Postgres::shared().database();
+    let places = Places::new("move-online-killed");
+    let (here, there) = places.both();
     let server = serve(here);
     let mut client = server.client();
     create_plain_table(&mut client, "counters");
