@@ -5,6 +5,7 @@
 //! - [`Client`] speaks the wire protocol; [`Connection`] sends exactly the bytes that it is told to.
 //! - [`start_scripted_server`] starts a server that answers as the test says.
 //! - [`wait_until`] waits for a condition.
+//! - [`replay_case_file`] compares recorded answers with those of now.
 //! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
 //! - [`Postgres`] is a server with a database for each test, and [`Proxy`] a network to it that fails.
 //! - [`linearizability`] checks whether some order explains what concurrent callers saw.
@@ -17,6 +18,7 @@ pub mod allocations;
 mod binary;
 #[cfg(test)]
 mod bless;
+mod case_file;
 mod client;
 mod connection;
 pub mod linearizability;
@@ -30,6 +32,7 @@ mod temporary_directory;
 mod wait;
 
 pub use binary::server_binary;
+pub use case_file::{CaseStep, replay_case_file};
 pub use client::{AUTHORIZATION, Client, ClientError, api_request};
 pub use connection::{Connection, Reply};
 pub use postgres::Postgres;

@@ -26,6 +26,7 @@ use zenobe_engine::clock::ManualClock;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
 use zenobe_store::memory::MemoryStore;
+use zenobe_testing::{CaseStep, replay_case_file};
 use zenobe_transfer::objects::{ObjectStoreEndpoint, ObjectStoreOptions};
 
 const START_MS: u64 = 1_765_432_100_250;
@@ -42,32 +43,19 @@ pub fn files() -> Vec<String> {
 
 /// Runs a file's cases and compares (or rewrites) the responses. Returns a report per difference.
 pub async fn check(file: &str) -> Vec<String> {
-    let path = directory().join(file);
-    let expected = std::fs::read_to_string(&path).expect("the case file is readable");
-    let actual = answered(&expected).await;
-    if std::env::var_os("ZENOBE_BLESS").is_some_and(|value| value == "1") {
-        std::fs::write(&path, actual).expect("the case file is writable");
-        return Vec::new();
-    }
-    if actual.lines().count() != expected.lines().count() {
-        return vec![format!("{file}: the number of answers differs from that of requests")];
-    }
-    let mut reports = Vec::new();
-    let (mut title, mut request) = ("", "");
-    for (number, (expected, actual)) in expected.lines().zip(actual.lines()).enumerate() {
-        match expected.as_bytes().first() {
-            Some(b'#') => title = expected,
-            Some(b'>') => request = expected,
-            _ => {}
+    let mut world = World::new().await;
+    let carry_out = async |step: CaseStep<'_>| match step {
+        CaseStep::Begin => {
+            world = World::new().await;
+            None
         }
-        if actual != expected {
-            let number = number + 1;
-            reports.push(format!(
-                "\n{file}:{number}\n{title}\n{request}\nexpected {expected}\nactual   {actual}"
-            ));
+        CaseStep::Request(operation, body) => Some(world.answer(operation, body).await),
+        CaseStep::Directive(directive) => {
+            world.obey(directive).await;
+            None
         }
-    }
-    reports
+    };
+    replay_case_file(&directory().join(file), carry_out).await
 }
 
 pub fn text(file: &str) -> String {
@@ -76,26 +64,6 @@ pub fn text(file: &str) -> String {
 
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/api")
-}
-
-/// The file's text with every response replaced by the actual one.
-async fn answered(text: &str) -> String {
-    let mut world = World::new().await;
-    let mut out = String::new();
-    for line in text.lines().filter(|line| !line.starts_with('<')) {
-        out.push_str(line);
-        out.push('\n');
-        if line.starts_with("##") {
-            world = World::new().await;
-        } else if let Some(request) = line.strip_prefix("> ") {
-            let (operation, body) = request.split_once(' ').unwrap_or((request, ""));
-            out.push_str(&world.answer(operation, body).await);
-            out.push('\n');
-        } else if let Some(directive) = line.strip_prefix("@ ") {
-            world.obey(directive).await;
-        }
-    }
-    out
 }
 
 pub struct World {

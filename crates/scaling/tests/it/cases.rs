@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use zenobe_testing::{CaseStep, replay_case_file};
+
 use crate::world::World;
 
 #[tokio::test]
@@ -11,41 +13,25 @@ async fn answers_are_as_recorded() {
     let mut reports = Vec::new();
     for entry in std::fs::read_dir(directory).expect("the case directory is readable") {
         let path = entry.expect("a directory entry").path();
-        let expected = std::fs::read_to_string(&path).expect("the case file is readable");
-        let actual = answered(&expected).await;
-        if std::env::var_os("ZENOBE_BLESS").is_some_and(|value| value == "1") {
-            std::fs::write(&path, actual).expect("the case file is writable");
-            continue;
-        }
-        assert!(expected.contains("\n> "), "{} has no requests", path.display());
-        assert_eq!(actual.lines().count(), expected.lines().count(), "{}", path.display());
-        for (number, (expected, actual)) in (1..).zip(expected.lines().zip(actual.lines())) {
-            if expected != actual {
-                let path = path.display();
-                reports.push(format!("{path}:{number}\nexpected {expected}\nactual   {actual}"));
+        let mut world = World::new().await;
+        let carry_out = async |step: CaseStep<'_>| match step {
+            CaseStep::Begin => {
+                world = World::new().await;
+                world.create_table(5).await;
+                None
             }
-        }
+            CaseStep::Request(operation, body) => {
+                let (status, answer) = world.scaling(operation, body).await;
+                Some(format!("< {status} {answer}"))
+            }
+            CaseStep::Directive(directive) => {
+                if let Some(minutes) = directive.strip_prefix("minutes ") {
+                    world.pass_minutes(minutes.parse().expect("a number of minutes")).await;
+                }
+                None
+            }
+        };
+        reports.extend(replay_case_file(&path, carry_out).await);
     }
-    assert!(reports.is_empty(), "{}", reports.join("\n\n"));
-}
-
-/// The file's text with every answer replaced by the actual one.
-async fn answered(text: &str) -> String {
-    let mut world = World::new().await;
-    let mut out = String::new();
-    for line in text.lines().filter(|line| !line.starts_with('<')) {
-        out.push_str(line);
-        out.push('\n');
-        if line.starts_with("## ") {
-            world = World::new().await;
-            world.create_table(5).await;
-        } else if let Some(request) = line.strip_prefix("> ") {
-            let (operation, body) = request.split_once(' ').unwrap_or((request, ""));
-            let (status, answer) = world.scaling(operation, body).await;
-            out.push_str(&format!("< {status} {answer}\n"));
-        } else if let Some(minutes) = line.strip_prefix("@ minutes ") {
-            world.pass_minutes(minutes.parse().expect("a number of minutes")).await;
-        }
-    }
-    out
+    assert!(reports.is_empty(), "{}", reports.join("\n"));
 }
