@@ -10,8 +10,8 @@ use super::super::metric::DYNAMODB;
 use super::super::queries::{self, MetricDataQuery, MetricStatistic, QuerySource, TimeSpan};
 use super::super::storage::{Range, Storage};
 use super::configuration::{AlarmInput, Configuration, MissingData};
-use super::missing_data::{EXTRA_PERIODS, judge};
 use super::reason::Evidence;
+use super::verdict::{EXTRA_PERIODS, judge};
 use super::{Alarm, AlarmState};
 
 const MINUTE_MS: u64 = 60_000;

@@ -10,13 +10,13 @@ use super::{Structure, Value};
 #[derive(Debug, Clone, Copy)]
 pub struct Members<'v> {
     fields: &'v Structure,
-    place: Place,
+    path: MemberPath,
 }
 
 /// Where in the request a structure is: the members on the way to it, with positions in lists. Faults name
 /// it as CloudWatch does, `MetricData.member.1.Dimensions.member.2.Value`.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct MemberPath {
     steps: [(&'static str, Option<usize>); DEPTH_MAX],
     depth: usize,
 }
@@ -24,9 +24,9 @@ struct Place {
 /// No structure of the API lies deeper: MetricDataQueries, MetricStat, Metric, Dimensions.
 const DEPTH_MAX: usize = 4;
 
-impl Place {
+impl MemberPath {
     /// A structure in here, if it is in a list with its position from 0.
-    fn inside(mut self, name: &'static str, position: Option<usize>) -> Place {
+    fn inside(mut self, name: &'static str, position: Option<usize>) -> MemberPath {
         if let Some(step) = self.steps.get_mut(self.depth) {
             *step = (name, position);
             self.depth += 1;
@@ -40,15 +40,15 @@ impl<'v> Members<'v> {
     pub fn of(request: &'v Value) -> Members<'v> {
         static NONE: Structure = Vec::new();
         match request {
-            Value::Structure(fields) => Members { fields, place: Place::default() },
-            _ => Members { fields: &NONE, place: Place::default() },
+            Value::Structure(fields) => Members { fields, path: MemberPath::default() },
+            _ => Members { fields: &NONE, path: MemberPath::default() },
         }
     }
 
     /// The name of a member, with where it is.
     pub fn path(&self, name: &str) -> String {
         let mut path = String::new();
-        for (step, position) in &self.place.steps[..self.place.depth] {
+        for (step, position) in &self.path.steps[..self.path.depth] {
             path.push_str(step);
             if let Some(position) = position {
                 path.push_str(&format!(".member.{}", position + 1));
@@ -153,14 +153,14 @@ impl<'v> Members<'v> {
     }
 
     pub fn structure(&self, name: &'static str) -> Result<Option<Members<'v>>, Fault> {
-        let place = self.place.inside(name, None);
-        self.get(name).map(|value| as_structure(place, name, value)).transpose()
+        let path = self.path.inside(name, None);
+        self.get(name).map(|value| as_structure(path, name, value)).transpose()
     }
 
     pub fn structures(&self, name: &'static str) -> Result<Vec<Members<'v>>, Fault> {
         let list = self.list(name)?.unwrap_or_default().iter().enumerate();
         let read =
-            |(position, value)| as_structure(self.place.inside(name, Some(position)), name, value);
+            |(position, value)| as_structure(self.path.inside(name, Some(position)), name, value);
         list.map(read).collect()
     }
 }
@@ -188,9 +188,9 @@ fn as_number(name: &str, value: &Value) -> Result<f64, Fault> {
     }
 }
 
-fn as_structure<'v>(place: Place, name: &str, value: &'v Value) -> Result<Members<'v>, Fault> {
+fn as_structure<'v>(path: MemberPath, name: &str, value: &'v Value) -> Result<Members<'v>, Fault> {
     match value {
-        Value::Structure(fields) => Ok(Members { fields, place }),
+        Value::Structure(fields) => Ok(Members { fields, path }),
         _ => Err(mistyped(name, "a structure")),
     }
 }

@@ -1,4 +1,4 @@
-//! From data points to a state, by CloudWatch's rules for missing ones.
+//! Which state an alarm's data points mean, by CloudWatch's rules. Points may be missing.
 
 use super::StateValue;
 use super::configuration::{Configuration, MissingData};
