@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::fault::Fault;
+use super::error::CloudWatchError;
 use super::wire::{Members, Structure, Value};
 
 /// The namespace of DynamoDB's own metrics.
@@ -78,23 +78,29 @@ impl Metric {
     }
 
     /// The members `Namespace`, `MetricName` and `Dimensions` of a request.
-    pub fn read(members: Members<'_>) -> Result<Metric, Fault> {
+    pub fn read(members: Members<'_>) -> Result<Metric, CloudWatchError> {
         let namespace = members.required_text("Namespace")?;
         let name = members.required_text("MetricName")?;
         Metric::with(namespace, name, Dimension::read_all(members)?)
     }
 
-    pub fn with(namespace: &str, name: &str, dimensions: Vec<Dimension>) -> Result<Metric, Fault> {
+    pub fn with(
+        namespace: &str,
+        name: &str,
+        dimensions: Vec<Dimension>,
+    ) -> Result<Metric, CloudWatchError> {
         check_length("Namespace", namespace, 255)?;
         check_length("MetricName", name, 255)?;
         if namespace.starts_with(':') {
-            return Err(Fault::invalid("The value : for parameter Namespace is invalid."));
+            return Err(CloudWatchError::invalid(
+                "The value : for parameter Namespace is invalid.",
+            ));
         }
         Ok(Metric { namespace: namespace.to_owned(), name: name.to_owned(), dimensions })
     }
 
     /// Checks the characters of a new metric's namespace. Metrics of stored alarms are not checked again.
-    pub fn check_namespace(&self) -> Result<(), Fault> {
+    pub fn check_namespace(&self) -> Result<(), CloudWatchError> {
         check_ascii("Namespace", &self.namespace)
     }
 
@@ -109,11 +115,11 @@ impl Metric {
 
 impl Dimension {
     /// The member `Dimensions` of a request, sorted.
-    pub fn read_all(members: Members<'_>) -> Result<Vec<Dimension>, Fault> {
+    pub fn read_all(members: Members<'_>) -> Result<Vec<Dimension>, CloudWatchError> {
         let given = members.structures("Dimensions")?;
         if given.len() > DIMENSIONS_MAX {
             let message = "The collection Dimensions must not have a size greater than 30.";
-            return Err(Fault::invalid(message));
+            return Err(CloudWatchError::invalid(message));
         }
         let read = |members: &Members<'_>| {
             let dimension = Dimension {
@@ -124,16 +130,16 @@ impl Dimension {
             check_length(&members.path("Value"), &dimension.value, 1_024)?;
             Ok(dimension)
         };
-        let mut dimensions = given.iter().map(read).collect::<Result<Vec<_>, Fault>>()?;
+        let mut dimensions = given.iter().map(read).collect::<Result<Vec<_>, CloudWatchError>>()?;
         dimensions.sort();
         if dimensions.windows(2).any(|pair| pair[0].name == pair[1].name) {
-            return Err(Fault::invalid("No two dimensions may have the same name."));
+            return Err(CloudWatchError::invalid("No two dimensions may have the same name."));
         }
         Ok(dimensions)
     }
 
     /// Checks the characters of the member `Dimensions` of a request that creates something.
-    pub fn check_all(members: Members<'_>) -> Result<(), Fault> {
+    pub fn check_all(members: Members<'_>) -> Result<(), CloudWatchError> {
         for dimension in members.structures("Dimensions")? {
             for member in ["Name", "Value"] {
                 let text = dimension.required_text(member)?;
@@ -146,7 +152,7 @@ impl Dimension {
             let name = dimension.required_text("Name")?;
             if name.starts_with(':') {
                 let member = dimension.path("Name");
-                return Err(Fault::invalid(format!(
+                return Err(CloudWatchError::invalid(format!(
                     "The value {name} for parameter {member} is invalid."
                 )));
             }
@@ -166,18 +172,18 @@ impl Dimension {
 }
 
 /// Names have ASCII characters only, without those for control.
-fn check_ascii(name: &str, text: &str) -> Result<(), Fault> {
+fn check_ascii(name: &str, text: &str) -> Result<(), CloudWatchError> {
     match text.chars().all(|it| it.is_ascii() && !it.is_ascii_control()) {
         true => Ok(()),
-        false => Err(Fault::invalid(format!(
+        false => Err(CloudWatchError::invalid(format!(
             "The value of {name} must have ASCII characters only, and no control characters."
         ))),
     }
 }
 
-pub fn check_length(name: &str, text: &str, length_max: usize) -> Result<(), Fault> {
+pub fn check_length(name: &str, text: &str, length_max: usize) -> Result<(), CloudWatchError> {
     match text.chars().count() > length_max {
-        true => Err(Fault::invalid(format!(
+        true => Err(CloudWatchError::invalid(format!(
             "The value of {name} must not have more than {length_max} characters."
         ))),
         false => Ok(()),
@@ -239,9 +245,9 @@ impl Unit {
     }
 
     /// The member `Unit` of a request.
-    pub fn read(members: Members<'_>) -> Result<Option<Unit>, Fault> {
+    pub fn read(members: Members<'_>) -> Result<Option<Unit>, CloudWatchError> {
         let Some(name) = members.text("Unit")? else { return Ok(None) };
-        Unit::parse(name).map(Some).ok_or_else(|| Fault::not_in_set("unit", name, &UNITS))
+        Unit::parse(name).map(Some).ok_or_else(|| CloudWatchError::not_in_set("unit", name, &UNITS))
     }
 
     pub fn parse(name: &str) -> Option<Unit> {

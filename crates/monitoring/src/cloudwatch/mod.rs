@@ -9,7 +9,7 @@
 mod alarms;
 mod distribution;
 mod dynamodb;
-mod fault;
+mod error;
 mod insights;
 mod math;
 mod metric;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zenobe_engine::schema::Namespace;
 
-use super::fault::Fault;
+use super::error::CloudWatchError;
 use super::math::{self, Budget, Expression, Operand, Points, Scope};
 use super::metric::{Metric, Unit, check_length};
 use super::statistics::{Statistic, StatisticSet};
@@ -46,12 +46,12 @@ pub struct MetricStatistic {
 }
 
 /// Reads `MetricDataQueries` or `Metrics`.
-pub fn read_all(given: &[Members<'_>]) -> Result<Vec<MetricDataQuery>, Fault> {
+pub fn read_all(given: &[Members<'_>]) -> Result<Vec<MetricDataQuery>, CloudWatchError> {
     if given.len() > QUERIES_MAX {
         let message = format!(
             "The collection MetricDataQueries must not have a size greater than {QUERIES_MAX}."
         );
-        return Err(Fault::validation(message));
+        return Err(CloudWatchError::validation(message));
     }
     let queries = given.iter().map(|members| read(*members)).collect::<Result<Vec<_>, _>>()?;
     for (position, query) in queries.iter().enumerate() {
@@ -60,7 +60,7 @@ pub fn read_all(given: &[Members<'_>]) -> Result<Vec<MetricDataQuery>, Fault> {
                 "The values for parameter id in parameter MetricDataQueries are not unique: {}",
                 query.id
             );
-            return Err(Fault::validation(message));
+            return Err(CloudWatchError::validation(message));
         }
     }
     let ids: Vec<&str> = queries.iter().map(|query| query.id.as_str()).collect();
@@ -75,14 +75,14 @@ pub fn read_all(given: &[Members<'_>]) -> Result<Vec<MetricDataQuery>, Fault> {
     Ok(queries)
 }
 
-fn read(members: Members<'_>) -> Result<MetricDataQuery, Fault> {
+fn read(members: Members<'_>) -> Result<MetricDataQuery, CloudWatchError> {
     let id = members.required_text("Id")?;
     check_length("Id", id, 255)?;
     let mut letters = id.chars();
     let is_valid = letters.next().is_some_and(|first| first.is_ascii_lowercase())
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     if !is_valid {
-        return Err(Fault::validation(format!(
+        return Err(CloudWatchError::validation(format!(
             "Invalid metrics list: the id '{id}' must begin with a lowercase letter, and have letters, digits and underscores only"
         )));
     }
@@ -97,11 +97,11 @@ fn read(members: Members<'_>) -> Result<MetricDataQuery, Fault> {
             let message = format!(
                 "Exactly one of the parameters MetricStat and Expression must be specified for the id {id}."
             );
-            return Err(Fault::validation(message));
+            return Err(CloudWatchError::validation(message));
         }
     };
     if members.has("AccountId") {
-        return Err(Fault::unsupported("Reading metrics of another account"));
+        return Err(CloudWatchError::unsupported("Reading metrics of another account"));
     }
     Ok(MetricDataQuery {
         id: id.to_owned(),
@@ -112,13 +112,13 @@ fn read(members: Members<'_>) -> Result<MetricDataQuery, Fault> {
 }
 
 /// Checks the labels of a new request. Stored alarms are not checked again.
-pub fn check_labels(queries: &[MetricDataQuery]) -> Result<(), Fault> {
+pub fn check_labels(queries: &[MetricDataQuery]) -> Result<(), CloudWatchError> {
     let mut labels = queries.iter().filter_map(|query| query.label.as_deref());
     labels.try_for_each(|label| check_length("Label", label, LABEL_LENGTH_MAX))
 }
 
 impl MetricStatistic {
-    fn read(members: Members<'_>) -> Result<MetricStatistic, Fault> {
+    fn read(members: Members<'_>) -> Result<MetricStatistic, CloudWatchError> {
         let metric = members.structure("Metric")?.ok_or_else(|| members.missing("Metric"))?;
         let statistic_name = members.required_text("Stat")?;
         Ok(MetricStatistic {
@@ -132,19 +132,19 @@ impl MetricStatistic {
 }
 
 /// The member `Period`: one of CloudWatch's fractions of a minute, or whole minutes.
-pub fn read_period(members: Members<'_>) -> Result<Option<u64>, Fault> {
+pub fn read_period(members: Members<'_>) -> Result<Option<u64>, CloudWatchError> {
     let Some(period) = members.integer("Period")? else { return Ok(None) };
     match u64::try_from(period) {
         Ok(period @ (1 | 5 | 10 | 20 | 30)) => Ok(Some(period)),
         Ok(period) if period > 0 && period % 60 == 0 && period <= 365 * 86_400 => Ok(Some(period)),
-        _ => Err(Fault::invalid(
+        _ => Err(CloudWatchError::invalid(
             "The parameter Period must be 1, 5, 10, 20, 30 or a multiple of 60.",
         )),
     }
 }
 
-fn expression_fault(text: &str, error: &str) -> Fault {
-    Fault::validation(format!("Error in expression '{text}': {error}"))
+fn expression_fault(text: &str, error: &str) -> CloudWatchError {
+    CloudWatchError::validation(format!("Error in expression '{text}': {error}"))
 }
 
 /// A span of time.
@@ -160,7 +160,7 @@ pub async fn evaluate(
     namespace: &Arc<Namespace>,
     queries: &[MetricDataQuery],
     span: TimeSpan,
-) -> Result<Vec<Vec<Points>>, Fault> {
+) -> Result<Vec<Vec<Points>>, CloudWatchError> {
     let mut series: HashMap<String, Vec<Points>> = HashMap::new();
     let mut metrics = Vec::new();
     let mut values = 0;
@@ -170,7 +170,7 @@ pub async fn evaluate(
         let points = read_points(storage, namespace, metric, span).await?;
         values += points.len();
         if values > VALUES_MAX {
-            return Err(Fault::combination(
+            return Err(CloudWatchError::combination(
                 "The request reads too many data points; ask for fewer metrics, a shorter time or longer periods.",
             ));
         }
@@ -182,7 +182,7 @@ pub async fn evaluate(
     let from_ms = span.from_ms - span.from_ms % period_ms;
     let periods = usize::try_from((span.to_ms.saturating_sub(from_ms)) / period_ms);
     if periods.unwrap_or(usize::MAX) > VALUES_MAX {
-        return Err(Fault::combination("The request has too many periods."));
+        return Err(CloudWatchError::combination("The request has too many periods."));
     }
     let budget = &Budget::new(COMPUTED_VALUES_MAX);
     let mut waiting: Vec<&MetricDataQuery> = queries
@@ -213,7 +213,9 @@ pub async fn evaluate(
             series.insert(query.id.clone(), result);
         }
         if still.len() == count {
-            return Err(Fault::validation("The expressions refer to each other in a circle."));
+            return Err(CloudWatchError::validation(
+                "The expressions refer to each other in a circle.",
+            ));
         }
         waiting = still;
     }
@@ -226,7 +228,7 @@ pub async fn read_points(
     namespace: &Arc<Namespace>,
     metric: &MetricStatistic,
     span: TimeSpan,
-) -> Result<Points, Fault> {
+) -> Result<Points, CloudWatchError> {
     let period_ms = metric.period_s * 1_000;
     let from_ms = span.from_ms - span.from_ms % period_ms;
     let range = Range { metric: &metric.metric, unit: metric.unit, from_ms, to_ms: span.to_ms };

@@ -1,7 +1,7 @@
 //! What is kept of the values of a period, and the statistics that requests can ask for.
 
 use super::distribution::Distribution;
-use super::fault::Fault;
+use super::error::CloudWatchError;
 
 /// A set of values, by what CloudWatch keeps of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +80,7 @@ impl Statistic {
     }
 
     /// A simple statistic or a percentile.
-    pub fn parse(name: &str) -> Result<Statistic, Fault> {
+    pub fn parse(name: &str) -> Result<Statistic, CloudWatchError> {
         if let Some(statistic) = Statistic::simple(name) {
             return Ok(statistic);
         }
@@ -88,13 +88,15 @@ impl Statistic {
     }
 
     /// A percentile such as `p99.9`. CloudWatch's trimmed statistics are not implemented.
-    pub fn extended(name: &str) -> Result<Statistic, Fault> {
+    pub fn extended(name: &str) -> Result<Statistic, CloudWatchError> {
         let trimmed = ["tm", "wm", "tc", "ts", "TM(", "WM(", "TC(", "TS(", "PR(", "IQM"];
         if trimmed.iter().any(|prefix| name.starts_with(prefix)) {
-            return Err(Fault::unsupported(&format!("The statistic {name}")));
+            return Err(CloudWatchError::unsupported(&format!("The statistic {name}")));
         }
         let invalid = || {
-            Fault::invalid(format!("The value {name} for parameter Stat is not a valid statistic."))
+            CloudWatchError::invalid(format!(
+                "The value {name} for parameter Stat is not a valid statistic."
+            ))
         };
         let digits = name.strip_prefix('p').ok_or_else(invalid)?;
         let is_decimal = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

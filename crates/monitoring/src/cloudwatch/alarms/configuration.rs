@@ -1,7 +1,7 @@
 //! What an alarm watches: the members of PutMetricAlarm, which DescribeAlarms shows again and the
 //! alarm's row keeps.
 
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::super::metric::{Dimension, Metric, Unit, check_length};
 use super::super::queries::{self, MetricDataQuery, MetricStatistic, QuerySource, read_period};
 use super::super::statistics::{SIMPLE, Statistic};
@@ -107,10 +107,10 @@ impl Comparison {
         }
     }
 
-    fn read(members: Members<'_>) -> Result<Comparison, Fault> {
+    fn read(members: Members<'_>) -> Result<Comparison, CloudWatchError> {
         let name = members.required_text("ComparisonOperator")?;
         if BAND_COMPARISONS.contains(&name) {
-            return Err(Fault::unsupported(&format!(
+            return Err(CloudWatchError::unsupported(&format!(
                 "The comparison {name} with an anomaly detection band"
             )));
         }
@@ -118,14 +118,14 @@ impl Comparison {
         let found = COMPARISONS.iter().find(|(known, _)| *known == name);
         found
             .map(|(_, it)| *it)
-            .ok_or_else(|| Fault::not_in_set("comparisonOperator", name, &names))
+            .ok_or_else(|| CloudWatchError::not_in_set("comparisonOperator", name, &names))
     }
 }
 
 impl Configuration {
-    pub fn read(members: Members<'_>) -> Result<Configuration, Fault> {
+    pub fn read(members: Members<'_>) -> Result<Configuration, CloudWatchError> {
         if let Some(name) = UNSUPPORTED.iter().find(|name| members.has(name)) {
-            return Err(Fault::unsupported(&format!("The parameter {name} of an alarm")));
+            return Err(CloudWatchError::unsupported(&format!("The parameter {name} of an alarm")));
         }
         let configuration = Configuration {
             description: members.text("AlarmDescription")?.map(str::to_owned),
@@ -135,7 +135,7 @@ impl Configuration {
             insufficient_data_actions: read_actions(members, "InsufficientDataActions")?,
             target: AlarmInput::read(members)?,
             evaluation_periods: read_positive(members, "EvaluationPeriods")?
-                .ok_or_else(|| Fault::missing("EvaluationPeriods"))?,
+                .ok_or_else(|| CloudWatchError::missing("EvaluationPeriods"))?,
             datapoints_to_alarm: read_positive(members, "DatapointsToAlarm")?,
             threshold: members.required_number("Threshold")?,
             comparison: Comparison::read(members)?,
@@ -146,15 +146,17 @@ impl Configuration {
         Ok(configuration)
     }
 
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), CloudWatchError> {
         if let Some(description) = &self.description {
             check_length("AlarmDescription", description, 1_024)?;
         }
         if !self.threshold.is_finite() {
-            return Err(Fault::validation("The parameter Threshold must be a finite number"));
+            return Err(CloudWatchError::validation(
+                "The parameter Threshold must be a finite number",
+            ));
         }
         if self.datapoints_to_alarm.is_some_and(|count| count > self.evaluation_periods) {
-            return Err(Fault::validation(
+            return Err(CloudWatchError::validation(
                 "DatapointsToAlarm must be less than or equal to EvaluationPeriods",
             ));
         }
@@ -162,7 +164,7 @@ impl Configuration {
         let range_s = period_s.saturating_mul(self.evaluation_periods);
         let range_s_max = if period_s < 3_600 { DAY_S } else { 7 * DAY_S };
         if range_s > range_s_max {
-            return Err(Fault::validation(format!(
+            return Err(CloudWatchError::validation(format!(
                 "Metrics cannot be checked across more than {} (EvaluationPeriods * Period must be <= {range_s_max}).",
                 if period_s < 3_600 { "a day" } else { "seven days" }
             )));
@@ -172,18 +174,20 @@ impl Configuration {
 
     /// The limits of a new alarm. Alarms are not checked when they are read from their rows: one from
     /// before a limit must not make the others unreadable.
-    pub fn check_limits(&self) -> Result<(), Fault> {
+    pub fn check_limits(&self) -> Result<(), CloudWatchError> {
         if let AlarmInput::Queries(queries) = &self.target
             && queries.len() > QUERIES_MAX
         {
-            return Err(Fault::validation(format!(
+            return Err(CloudWatchError::validation(format!(
                 "The collection Metrics must not have a size greater than {QUERIES_MAX}."
             )));
         }
         match &self.target {
             AlarmInput::Queries(queries) => queries::check_labels(queries)?,
             AlarmInput::Metric(metric) if PERIODS_NEVER_S.contains(&metric.period_s) => {
-                return Err(Fault::validation("Period must be 10, 20, 30 or a multiple of 60"));
+                return Err(CloudWatchError::validation(
+                    "Period must be 10, 20, 30 or a multiple of 60",
+                ));
             }
             AlarmInput::Metric(_) => {}
         }
@@ -198,7 +202,7 @@ impl Configuration {
             actions.iter().try_for_each(|it| check_length(name, it, ACTION_LENGTH_MAX))?;
         }
         match cbor::encode(&Value::Structure(self.render())).len() > SIZE_BYTES_MAX {
-            true => Err(Fault::validation(format!(
+            true => Err(CloudWatchError::validation(format!(
                 "The alarm is too large; it may have {SIZE_BYTES_MAX} bytes."
             ))),
             false => Ok(()),
@@ -232,7 +236,7 @@ impl Configuration {
 }
 
 impl AlarmInput {
-    fn read(members: Members<'_>) -> Result<AlarmInput, Fault> {
+    fn read(members: Members<'_>) -> Result<AlarmInput, CloudWatchError> {
         let given = members.structures("Metrics")?;
         if given.is_empty() {
             return read_metric(members).map(AlarmInput::Metric);
@@ -240,7 +244,7 @@ impl AlarmInput {
         for name in ["MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Period", "Unit"]
         {
             if members.has(name) {
-                return Err(Fault::combination(format!(
+                return Err(CloudWatchError::combination(format!(
                     "The parameters Metrics and {name} must not be specified together."
                 )));
             }
@@ -248,9 +252,9 @@ impl AlarmInput {
         let queries = queries::read_all(&given)?;
         match queries.iter().filter(|query| query.returns_data).count() {
             1 => Ok(AlarmInput::Queries(queries)),
-            _ => {
-                Err(Fault::validation("Exactly one element of the metrics list must return data."))
-            }
+            _ => Err(CloudWatchError::validation(
+                "Exactly one element of the metrics list must return data.",
+            )),
         }
     }
 
@@ -306,23 +310,26 @@ impl AlarmInput {
     }
 }
 
-fn read_metric(members: Members<'_>) -> Result<MetricStatistic, Fault> {
+fn read_metric(members: Members<'_>) -> Result<MetricStatistic, CloudWatchError> {
     let (statistic, statistic_name) = match (
         members.text("Statistic")?,
         members.text("ExtendedStatistic")?,
     ) {
         (Some(name), None) => {
             let statistic = Statistic::simple(name);
-            (statistic.ok_or_else(|| Fault::not_in_set("statistic", name, &SIMPLE))?, name)
+            (
+                statistic.ok_or_else(|| CloudWatchError::not_in_set("statistic", name, &SIMPLE))?,
+                name,
+            )
         }
         (None, Some(name)) => (Statistic::extended(name)?, name),
         _ => {
-            return Err(Fault::combination(
+            return Err(CloudWatchError::combination(
                 "Exactly one of the parameters Statistic and ExtendedStatistic must be specified.",
             ));
         }
     };
-    let period_s = read_period(members)?.ok_or_else(|| Fault::missing("Period"))?;
+    let period_s = read_period(members)?.ok_or_else(|| CloudWatchError::missing("Period"))?;
     Ok(MetricStatistic {
         metric: Metric::read(members)?,
         period_s,
@@ -332,43 +339,43 @@ fn read_metric(members: Members<'_>) -> Result<MetricStatistic, Fault> {
     })
 }
 
-fn read_actions(members: Members<'_>, name: &str) -> Result<Vec<String>, Fault> {
+fn read_actions(members: Members<'_>, name: &str) -> Result<Vec<String>, CloudWatchError> {
     let actions = members.texts(name)?.unwrap_or_default();
     if actions.len() > ACTIONS_MAX {
-        return Err(Fault::validation(format!(
+        return Err(CloudWatchError::validation(format!(
             "The collection {name} must not have a size greater than {ACTIONS_MAX}."
         )));
     }
     if let Some(wrong) = actions.iter().find(|action| !action.starts_with("arn:")) {
-        return Err(Fault::validation(format!("Invalid arn syntax: {wrong}")));
+        return Err(CloudWatchError::validation(format!("Invalid arn syntax: {wrong}")));
     }
     Ok(actions)
 }
 
-fn read_positive(members: Members<'_>, name: &str) -> Result<Option<u64>, Fault> {
+fn read_positive(members: Members<'_>, name: &str) -> Result<Option<u64>, CloudWatchError> {
     let Some(number) = members.integer(name)? else { return Ok(None) };
     match u64::try_from(number) {
         Ok(number) if (1..=DAY_S).contains(&number) => Ok(Some(number)),
-        _ => Err(Fault::validation(format!(
+        _ => Err(CloudWatchError::validation(format!(
             "1 validation error detected: Value '{number}' at '{name}' failed to satisfy constraint: Member must have value greater than or equal to 1"
         ))),
     }
 }
 
-fn read_missing_data(members: Members<'_>) -> Result<Option<MissingData>, Fault> {
+fn read_missing_data(members: Members<'_>) -> Result<Option<MissingData>, CloudWatchError> {
     let Some(name) = members.text("TreatMissingData")? else { return Ok(None) };
     let found = MISSING_DATA.iter().find(|(known, _)| *known == name);
     let names = MISSING_DATA.map(|(name, _)| name);
     found
         .map(|(_, it)| Some(*it))
-        .ok_or_else(|| Fault::not_in_set("treatMissingData", name, &names))
+        .ok_or_else(|| CloudWatchError::not_in_set("treatMissingData", name, &names))
 }
 
-fn read_low_sample_count(members: Members<'_>) -> Result<Option<String>, Fault> {
+fn read_low_sample_count(members: Members<'_>) -> Result<Option<String>, CloudWatchError> {
     match members.text("EvaluateLowSampleCountPercentile")? {
         None => Ok(None),
         Some(name @ ("evaluate" | "ignore")) => Ok(Some(name.to_owned())),
-        Some(name) => Err(Fault::not_in_set(
+        Some(name) => Err(CloudWatchError::not_in_set(
             "evaluateLowSampleCountPercentile",
             name,
             &["evaluate", "ignore"],

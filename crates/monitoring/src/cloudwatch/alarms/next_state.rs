@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zenobe_engine::schema::Namespace;
 
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::super::math::Points;
 use super::super::metric::DYNAMODB;
 use super::super::queries::{self, MetricDataQuery, MetricStatistic, QuerySource, TimeSpan};
@@ -24,7 +24,7 @@ pub async fn next_state(
     namespace: &Arc<Namespace>,
     alarm: &Alarm,
     end_ms: u64,
-) -> Result<Option<AlarmState>, Fault> {
+) -> Result<Option<AlarmState>, CloudWatchError> {
     let configuration = &alarm.configuration;
     let period_ms = configuration.target.period_s() * 1_000;
     let periods = configuration.evaluation_periods + EXTRA_PERIODS;
@@ -75,7 +75,7 @@ async fn read(
     namespace: &Arc<Namespace>,
     configuration: &Configuration,
     span: TimeSpan,
-) -> Result<Option<Points>, Fault> {
+) -> Result<Option<Points>, CloudWatchError> {
     match &configuration.target {
         AlarmInput::Metric(metric) => {
             let ignores_few = configuration.low_sample_count.as_deref() == Some("ignore");
@@ -96,7 +96,7 @@ async fn read_metric(
     metric: &MetricStatistic,
     span: TimeSpan,
     ignores_few: bool,
-) -> Result<Option<Points>, Fault> {
+) -> Result<Option<Points>, CloudWatchError> {
     let TimeSpan { from_ms, to_ms } = span;
     let range = Range { metric: &metric.metric, unit: metric.unit, from_ms, to_ms };
     let periods = storage.read_merged(namespace, range, metric.period_s * 1_000).await?;

@@ -8,7 +8,7 @@ use zenobe_engine::lease::Lease;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::service_rows::RowOwner;
 
-use super::super::fault::{Fault, FaultKind};
+use super::super::error::{CloudWatchError, CloudWatchErrorKind};
 use super::super::storage::Storage;
 use super::history::HistoryItem;
 use super::next_state::next_state;
@@ -31,11 +31,11 @@ impl Alarms {
                     match next_state(storage, &namespace, alarm, end_ms).await {
                         Ok(Some(state)) => self.set(&namespace, alarm, &state, lease).await?,
                         Ok(None) => {}
-                        Err(Fault { kind: FaultKind::Internal, .. }) => {
+                        Err(CloudWatchError { kind: CloudWatchErrorKind::Internal, .. }) => {
                             let detail = "an alarm's metrics could not be read".to_owned();
                             return Err(Error::Unavailable { detail });
                         }
-                        Err(Fault { message: problem, .. }) => {
+                        Err(CloudWatchError { message: problem, .. }) => {
                             let alarm = &alarm.name;
                             tracing::warn!(alarm, problem, "an alarm could not be evaluated");
                         }

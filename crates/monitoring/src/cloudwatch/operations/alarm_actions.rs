@@ -3,7 +3,7 @@
 use zenobe_engine::lease::Lease;
 
 use super::super::alarms::Alarm;
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::{Answered, Call};
 
 pub async fn answer(call: Call<'_>, enabled: bool) -> Answered {
@@ -20,10 +20,11 @@ pub async fn answer(call: Call<'_>, enabled: bool) -> Answered {
 }
 
 /// The member `AlarmNames`, which is required.
-pub fn alarm_names(call: Call<'_>) -> Result<Vec<String>, Fault> {
-    let names = call.members.texts("AlarmNames")?.ok_or_else(|| Fault::missing("AlarmNames"))?;
+pub fn alarm_names(call: Call<'_>) -> Result<Vec<String>, CloudWatchError> {
+    let names =
+        call.members.texts("AlarmNames")?.ok_or_else(|| CloudWatchError::missing("AlarmNames"))?;
     match names.len() > 100 {
-        true => Err(Fault::validation(
+        true => Err(CloudWatchError::validation(
             "The collection AlarmNames must not have a size greater than 100.",
         )),
         false => Ok(names),

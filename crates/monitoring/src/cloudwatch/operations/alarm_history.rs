@@ -1,7 +1,7 @@
 //! DescribeAlarmHistory.
 
 use super::super::alarms::history::{HistoryItem, HistoryKind, ITEMS_MAX};
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::super::wire::{Structure, Value};
 use super::describe_alarms::{read_records_max, wants_metric_alarms};
 use super::get_metric_data::is_ascending;
@@ -14,7 +14,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
         None => None,
         Some(name) => {
             let names = HistoryKind::ALL.map(HistoryKind::name);
-            let unknown = || Fault::not_in_set("historyItemType", name, &names);
+            let unknown = || CloudWatchError::not_in_set("historyItemType", name, &names);
             Some(HistoryKind::parse(name).ok_or_else(unknown)?)
         }
     };

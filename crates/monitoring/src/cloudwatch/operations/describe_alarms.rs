@@ -2,7 +2,7 @@
 
 use super::super::alarms::next_state::watches;
 use super::super::alarms::{Alarm, StateValue};
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::super::metric::{Metric, Unit};
 use super::super::queries::{MetricStatistic, read_period};
 use super::super::wire::{Structure, Value};
@@ -18,13 +18,13 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let names = members.texts("AlarmNames")?;
     let prefix = members.text("AlarmNamePrefix")?;
     if names.is_some() && prefix.is_some() {
-        return Err(Fault::combination(
+        return Err(CloudWatchError::combination(
             "The parameters AlarmNames and AlarmNamePrefix must not be specified together.",
         ));
     }
     for name in ["ChildrenOfAlarmName", "ParentsOfAlarmName"] {
         if members.has(name) {
-            return Err(Fault::unsupported(&format!(
+            return Err(CloudWatchError::unsupported(&format!(
                 "The parameter {name} (there are no composite alarms)"
             )));
         }
@@ -34,7 +34,8 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let action_prefix = members.text("ActionPrefix")?;
     let records_max = read_records_max(call)?;
     let after = members.text("NextToken")?.map(tokens::read).transpose()?;
-    let after = after.map(|after| String::from_utf8(after).map_err(|_| Fault::next_token()));
+    let after =
+        after.map(|after| String::from_utf8(after).map_err(|_| CloudWatchError::next_token()));
     let after = after.transpose()?;
     let passes = |alarm: &Alarm| {
         wants_metric_alarms
@@ -54,29 +55,31 @@ pub async fn answer(call: Call<'_>) -> Answered {
 }
 
 /// The member `AlarmTypes`. There are metric alarms only.
-pub fn wants_metric_alarms(call: Call<'_>) -> Result<bool, Fault> {
+pub fn wants_metric_alarms(call: Call<'_>) -> Result<bool, CloudWatchError> {
     let types = call.members.texts("AlarmTypes")?.unwrap_or_default();
     if let Some(wrong) = types.iter().find(|it| !ALARM_TYPES.contains(&it.as_str())) {
-        return Err(Fault::not_in_set("alarmTypes", wrong, &ALARM_TYPES));
+        return Err(CloudWatchError::not_in_set("alarmTypes", wrong, &ALARM_TYPES));
     }
     Ok(types.is_empty() || types.iter().any(|it| it == "MetricAlarm"))
 }
 
 /// The member `MaxRecords`.
-pub fn read_records_max(call: Call<'_>) -> Result<usize, Fault> {
+pub fn read_records_max(call: Call<'_>) -> Result<usize, CloudWatchError> {
     let records_max = call.members.integer("MaxRecords")?.unwrap_or(RECORDS_MAX);
     match (1..=RECORDS_MAX).contains(&records_max) {
         true => Ok(records_max as usize),
-        false => Err(Fault::validation(format!(
+        false => Err(CloudWatchError::validation(format!(
             "1 validation error detected: Value '{records_max}' at 'maxRecords' failed to satisfy constraint: Member must have value between 1 and {RECORDS_MAX}"
         ))),
     }
 }
 
-fn read_state(call: Call<'_>) -> Result<Option<StateValue>, Fault> {
+fn read_state(call: Call<'_>) -> Result<Option<StateValue>, CloudWatchError> {
     let Some(name) = call.members.text("StateValue")? else { return Ok(None) };
     let names = StateValue::ALL.map(StateValue::name);
-    StateValue::parse(name).map(Some).ok_or_else(|| Fault::not_in_set("stateValue", name, &names))
+    StateValue::parse(name)
+        .map(Some)
+        .ok_or_else(|| CloudWatchError::not_in_set("stateValue", name, &names))
 }
 
 fn has_action(alarm: &Alarm, prefix: &str) -> bool {
@@ -109,7 +112,7 @@ pub async fn answer_for_metric(call: Call<'_>) -> Answered {
     let alarms = &call.cloudwatch.alarms;
     let page = alarms.list(call.namespace, None, ALARMS_OF_METRIC_MAX, passes).await?;
     if page.has_more {
-        return Err(Fault::validation(format!(
+        return Err(CloudWatchError::validation(format!(
             "More than {ALARMS_OF_METRIC_MAX} alarms watch the metric; list them with DescribeAlarms"
         )));
     }

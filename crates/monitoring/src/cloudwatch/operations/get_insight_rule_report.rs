@@ -3,7 +3,7 @@
 //! Keys are counted for the last minutes only, so a report has one period: whatever of the time asked
 //! for is still counted.
 
-use super::super::fault::{Fault, FaultKind};
+use super::super::error::{CloudWatchError, CloudWatchErrorKind};
 use super::super::insights::InsightReport;
 use super::super::storage::keys::MINUTE_MS;
 use super::super::wire::{Structure, Value};
@@ -17,15 +17,15 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let rule = members.required_text("RuleName")?;
     let from_ms = members.required_timestamp_ms("StartTime")?;
     let to_ms = members.required_timestamp_ms("EndTime")?;
-    members.integer("Period")?.ok_or_else(|| Fault::missing("Period"))?;
+    members.integer("Period")?.ok_or_else(|| CloudWatchError::missing("Period"))?;
     let contributors_max = members.integer("MaxContributorCount")?.unwrap_or(CONTRIBUTORS_DEFAULT);
     if !(1..=CONTRIBUTORS_MAX).contains(&contributors_max) {
         let message = format!("MaxContributorCount must be between 1 and {CONTRIBUTORS_MAX}.");
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     if from_ms >= to_ms {
         let message = "The parameter StartTime must be less than the parameter EndTime.";
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     let report = match &call.cloudwatch.insights {
         Some(insights) => insights.report(call.namespace, rule).await,
@@ -33,7 +33,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
     };
     let Some(mut report) = report else {
         let message = format!("The rule {rule} does not exist.");
-        return Err(Fault::new(FaultKind::ResourceNotFoundException, message));
+        return Err(CloudWatchError::new(CloudWatchErrorKind::ResourceNotFoundException, message));
     };
     if report.to_ms < from_ms || report.from_ms >= to_ms {
         report.contributors.clear();

@@ -1,6 +1,6 @@
 //! GetMetricData.
 
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::super::math::Points;
 use super::super::queries::{self, MetricDataQuery, TimeSpan};
 use super::super::wire::{Members, Structure, Value};
@@ -13,21 +13,21 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let queries = queries::read_all(&members.structures("MetricDataQueries")?)?;
     queries::check_labels(&queries)?;
     if queries.is_empty() {
-        return Err(Fault::missing("MetricDataQueries"));
+        return Err(CloudWatchError::missing("MetricDataQueries"));
     }
     let from_ms = members.required_timestamp_ms("StartTime")?;
     let to_ms = members.required_timestamp_ms("EndTime")?;
     if from_ms >= to_ms {
         let message = "The parameter StartTime must be less than the parameter EndTime.";
-        return Err(Fault::validation(message));
+        return Err(CloudWatchError::validation(message));
     }
     if !queries.iter().any(|query| query.returns_data) {
-        return Err(Fault::validation("At least one query must return data."));
+        return Err(CloudWatchError::validation("At least one query must return data."));
     }
     let points_max = members.integer("MaxDatapoints")?.unwrap_or(POINTS_MAX);
     if !(1..=POINTS_MAX).contains(&points_max) {
         let message = format!("The parameter MaxDatapoints must be between 1 and {POINTS_MAX}.");
-        return Err(Fault::validation(message));
+        return Err(CloudWatchError::validation(message));
     }
     let is_ascending = is_ascending(members)?;
     let start = members.text("NextToken")?.map(Position::read).transpose()?;
@@ -49,13 +49,15 @@ pub async fn answer(call: Call<'_>) -> Answered {
 }
 
 /// The member `ScanBy`. The newest come first unless it says otherwise.
-pub fn is_ascending(members: Members<'_>) -> Result<bool, Fault> {
+pub fn is_ascending(members: Members<'_>) -> Result<bool, CloudWatchError> {
     match members.text("ScanBy")? {
         None | Some("TimestampDescending") => Ok(false),
         Some("TimestampAscending") => Ok(true),
-        Some(other) => {
-            Err(Fault::not_in_set("scanBy", other, &["TimestampDescending", "TimestampAscending"]))
-        }
+        Some(other) => Err(CloudWatchError::not_in_set(
+            "scanBy",
+            other,
+            &["TimestampDescending", "TimestampAscending"],
+        )),
     }
 }
 
@@ -114,11 +116,11 @@ impl Page {
         start: Option<Position>,
         points_max: usize,
         is_ascending: bool,
-    ) -> Result<Page, Fault> {
+    ) -> Result<Page, CloudWatchError> {
         let start = start.unwrap_or(Position { result: 0, after_ms: None });
         let first = start.result as usize;
         if first >= results.len().max(1) {
-            return Err(Fault::next_token());
+            return Err(CloudWatchError::next_token());
         }
         let mut page = Page { results: Vec::new(), next: None };
         let mut left = points_max;
@@ -157,12 +159,14 @@ impl Position {
         tokens::write(&bytes)
     }
 
-    fn read(token: &str) -> Result<Position, Fault> {
+    fn read(token: &str) -> Result<Position, CloudWatchError> {
         let bytes = tokens::read(token)?;
-        let (result, rest) = bytes.split_first_chunk().ok_or_else(Fault::next_token)?;
+        let (result, rest) = bytes.split_first_chunk().ok_or_else(CloudWatchError::next_token)?;
         let after_ms = match rest.len() {
             0 => None,
-            _ => Some(u64::from_be_bytes(rest.try_into().map_err(|_| Fault::next_token())?)),
+            _ => Some(u64::from_be_bytes(
+                rest.try_into().map_err(|_| CloudWatchError::next_token())?,
+            )),
         };
         Ok(Position { result: u32::from_be_bytes(*result), after_ms })
     }

@@ -1,6 +1,6 @@
 //! GetMetricStatistics.
 
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::super::metric::{Metric, Unit};
 use super::super::queries::read_period;
 use super::super::statistics::{SIMPLE, Statistic, StatisticSet};
@@ -18,14 +18,15 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let to_ms = members.required_timestamp_ms("EndTime")?;
     if from_ms >= to_ms {
         let message = "The parameter StartTime must be less than the parameter EndTime.";
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
-    let period_ms = read_period(members)?.ok_or_else(|| Fault::missing("Period"))? * 1_000;
+    let period_ms =
+        read_period(members)?.ok_or_else(|| CloudWatchError::missing("Period"))? * 1_000;
     let unit = Unit::read(members)?;
     let (names, extended) = read_statistics(members)?;
     let periods = (to_ms - from_ms).div_ceil(period_ms);
     if periods > POINTS_MAX {
-        return Err(Fault::combination(format!(
+        return Err(CloudWatchError::combination(format!(
             "You have requested up to {periods} datapoints, which exceeds the limit of {POINTS_MAX}. You may reduce the datapoints requested by increasing Period, or decreasing the time range."
         )));
     }
@@ -43,18 +44,19 @@ pub async fn answer(call: Call<'_>) -> Answered {
 }
 
 /// The names of simple statistics, or of percentiles.
-fn read_statistics(members: Members<'_>) -> Result<(Vec<String>, Vec<String>), Fault> {
+fn read_statistics(members: Members<'_>) -> Result<(Vec<String>, Vec<String>), CloudWatchError> {
     let names = members.texts("Statistics")?.unwrap_or_default();
     let extended = members.texts("ExtendedStatistics")?.unwrap_or_default();
     if names.is_empty() == extended.is_empty() {
         let message = "Must specify either Statistics or ExtendedStatistics";
-        return Err(Fault::combination(message));
+        return Err(CloudWatchError::combination(message));
     }
     if extended.len() > 10 || names.len() > 5 {
-        return Err(Fault::invalid("There are too many statistics."));
+        return Err(CloudWatchError::invalid("There are too many statistics."));
     }
     for name in &names {
-        Statistic::simple(name).ok_or_else(|| Fault::not_in_set("statistics", name, &SIMPLE))?;
+        Statistic::simple(name)
+            .ok_or_else(|| CloudWatchError::not_in_set("statistics", name, &SIMPLE))?;
     }
     extended.iter().try_for_each(|name| Statistic::extended(name).map(drop))?;
     Ok((names, extended))

@@ -1,6 +1,6 @@
 //! ListMetrics.
 
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::super::storage::keys::HOUR_MS;
 use super::super::storage::{Series, SeriesFilter};
 use super::super::wire::{Structure, Value};
@@ -15,7 +15,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let given = members.structures("Dimensions")?;
     if given.len() > DIMENSIONS_MAX {
         let message = "The collection Dimensions must not have a size greater than 10.";
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     let mut dimensions = Vec::new();
     for filter in given {
@@ -26,7 +26,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
         None => 0,
         // To the hour: activity is not recorded more often.
         Some("PT3H") => (storage.now_ms() / HOUR_MS).saturating_sub(RECENT_HOURS),
-        Some(other) => return Err(Fault::not_in_set("recentlyActive", other, &["PT3H"])),
+        Some(other) => return Err(CloudWatchError::not_in_set("recentlyActive", other, &["PT3H"])),
     };
     let owner = members.text("OwningAccount")?;
     let is_own = owner.is_none_or(|owner| owner == call.namespace.account);
@@ -39,7 +39,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
         is_own && series.last_hour >= since_hour && dimensions.iter().all(has)
     };
     let after = members.text("NextToken")?.map(tokens::read).transpose();
-    let after = after.map_err(|_| Fault::invalid("Invalid nextToken"))?;
+    let after = after.map_err(|_| CloudWatchError::invalid("Invalid nextToken"))?;
     let filter = SeriesFilter {
         namespace: members.text("Namespace")?,
         name: members.text("MetricName")?,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use zenobe_engine::schema::Namespace;
 
 use super::CloudWatch;
-use super::fault::{Fault, FaultKind};
+use super::error::{CloudWatchError, CloudWatchErrorKind};
 use super::wire::{Members, Structure};
 
 /// What operations work with.
@@ -32,7 +32,7 @@ pub(super) struct Call<'c> {
 }
 
 /// What an operation answers. `None` is the answer of operations that have no result.
-type Answered = Result<Option<Structure>, Fault>;
+type Answered = Result<Option<Structure>, CloudWatchError>;
 
 /// The operations that are implemented.
 pub const OPERATIONS: [&str; 16] = [
@@ -72,8 +72,8 @@ pub(super) async fn answer(call: Call<'_>, operation: &str) -> Answered {
         "SetAlarmState" => set_alarm_state::answer(call).await,
         "TagResource" => tags::tag(call).await,
         "UntagResource" => tags::untag(call).await,
-        _ => Err(Fault::new(
-            FaultKind::UnknownOperation,
+        _ => Err(CloudWatchError::new(
+            CloudWatchErrorKind::UnknownOperation,
             format!("The operation {operation} of CloudWatch is not supported by Zenobe."),
         )),
     }

@@ -5,7 +5,7 @@ use zenobe_engine::lease::Lease;
 use super::super::alarms::configuration::Configuration;
 use super::super::alarms::history::HistoryItem;
 use super::super::alarms::{ALARMS_MAX, Alarm, AlarmState};
-use super::super::fault::{Fault, FaultKind};
+use super::super::error::{CloudWatchError, CloudWatchErrorKind};
 use super::super::metric::{Dimension, check_length};
 use super::super::wire::Members;
 use super::{Answered, Call, tags};
@@ -14,7 +14,9 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let name = call.members.required_text("AlarmName")?;
     check_length("AlarmName", name, 255)?;
     if name.chars().any(|it| it.is_ascii_control()) {
-        return Err(Fault::invalid("The value of AlarmName must not have control characters."));
+        return Err(CloudWatchError::invalid(
+            "The value of AlarmName must not have control characters.",
+        ));
     }
     let configuration = Configuration::read(call.members)?;
     configuration.check_limits()?;
@@ -25,7 +27,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
         && alarms.count(call.namespace).await? >= ALARMS_MAX
     {
         let message = format!("The maximum limit of {ALARMS_MAX} alarms exceeded");
-        return Err(Fault::new(FaultKind::LimitExceeded, message));
+        return Err(CloudWatchError::new(CloudWatchErrorKind::LimitExceeded, message));
     }
     let now_ms = call.cloudwatch.now_ms();
     let put = |known: Option<&Alarm>| {
@@ -49,7 +51,7 @@ pub async fn answer(call: Call<'_>) -> Answered {
 }
 
 /// Checks the dimensions of the alarm's metric, or of all its metrics.
-fn check_dimensions(members: Members<'_>) -> Result<(), Fault> {
+fn check_dimensions(members: Members<'_>) -> Result<(), CloudWatchError> {
     Dimension::check_all(members)?;
     for query in members.structures("Metrics")? {
         if let Some(statistic) = query.structure("MetricStat")?

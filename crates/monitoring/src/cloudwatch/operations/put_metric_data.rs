@@ -1,7 +1,7 @@
 //! PutMetricData: metrics of the caller's own.
 
 use super::super::distribution::Distribution;
-use super::super::fault::{Fault, FaultKind};
+use super::super::error::{CloudWatchError, CloudWatchErrorKind};
 use super::super::metric::{Dimension, Metric, Unit};
 use super::super::statistics::StatisticSet;
 use super::super::storage::{Point, TooManySeries};
@@ -20,30 +20,31 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let namespace = call.members.required_text("Namespace")?;
     if namespace.starts_with("AWS/") {
         let message = "The value AWS/ for parameter Namespace is invalid.";
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     if call.members.has("EntityMetricData") {
-        return Err(Fault::unsupported("The parameter EntityMetricData"));
+        return Err(CloudWatchError::unsupported("The parameter EntityMetricData"));
     }
     let data = call.members.structures("MetricData")?;
     if data.is_empty() {
-        return Err(Fault::missing("MetricData"));
+        return Err(CloudWatchError::missing("MetricData"));
     }
     if data.len() > METRICS_MAX {
         let message =
             format!("The collection MetricData must not have a size greater than {METRICS_MAX}.");
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     let now_ms = call.cloudwatch.now_ms();
     let read = |(position, datum): (usize, &Members<'_>)| {
         read_datum(*datum, position + 1, namespace, now_ms)
     };
-    let points = data.iter().enumerate().map(read).collect::<Result<Vec<Point>, Fault>>()?;
+    let points =
+        data.iter().enumerate().map(read).collect::<Result<Vec<Point>, CloudWatchError>>()?;
     match call.cloudwatch.storage.add(call.namespace, &points).await? {
         Ok(()) => Ok(None),
         Err(TooManySeries) => {
             let message = "There are too many metrics; those that are new were not stored.";
-            Err(Fault::new(FaultKind::LimitExceeded, message))
+            Err(CloudWatchError::new(CloudWatchErrorKind::LimitExceeded, message))
         }
     }
 }
@@ -54,7 +55,7 @@ fn read_datum(
     number: usize,
     namespace: &str,
     now_ms: u64,
-) -> Result<Point, Fault> {
+) -> Result<Point, CloudWatchError> {
     let name = datum.required_text("MetricName")?;
     let metric = Metric::with(namespace, name, Dimension::read_all(datum)?)?;
     metric.check_namespace()?;
@@ -62,17 +63,17 @@ fn read_datum(
     if let Some(resolution) = datum.integer("StorageResolution")?
         && ![1, 60].contains(&resolution)
     {
-        return Err(Fault::invalid("The parameter StorageResolution must be 1 or 60."));
+        return Err(CloudWatchError::invalid("The parameter StorageResolution must be 1 or 60."));
     }
     let at_ms = datum.timestamp_ms("Timestamp")?.unwrap_or(now_ms);
     if at_ms > now_ms + FUTURE_MS_MAX || at_ms.saturating_add(PAST_MS_MAX) < now_ms {
-        return Err(Fault::invalid(format!(
+        return Err(CloudWatchError::invalid(format!(
             "The parameter MetricData.member.{number}.Timestamp must specify a time within the past two weeks and no more than two hours in the future."
         )));
     }
     let unknown_unit = || {
         let units = Unit::listed();
-        Fault::invalid(format!(
+        CloudWatchError::invalid(format!(
             "The parameter MetricData.member.{number}.Unit must be a value in the set [ {units} ]."
         ))
     };
@@ -83,7 +84,7 @@ fn read_datum(
     Ok(Point { metric, unit, at_ms, statistics: read_statistics(datum)? })
 }
 
-fn read_statistics(datum: Members<'_>) -> Result<StatisticSet, Fault> {
+fn read_statistics(datum: Members<'_>) -> Result<StatisticSet, CloudWatchError> {
     let value = datum.number("Value")?;
     let set = datum.structure("StatisticValues")?;
     let values = datum.numbers("Values")?.filter(|values| !values.is_empty());
@@ -94,16 +95,16 @@ fn read_statistics(datum: Members<'_>) -> Result<StatisticSet, Fault> {
         }
         (None, Some(set), None) => read_set(set),
         (None, None, Some(values)) => read_values(&values, datum.numbers("Counts")?),
-        (None, None, None) => Err(Fault::combination(
+        (None, None, None) => Err(CloudWatchError::combination(
             "At least one of the parameters must be specified: Value, Values, StatisticValues.",
         )),
-        _ => Err(Fault::combination(
+        _ => Err(CloudWatchError::combination(
             "The parameters Value, Values and StatisticValues are mutually exclusive and you have specified more than one.",
         )),
     }
 }
 
-fn read_set(set: Members<'_>) -> Result<StatisticSet, Fault> {
+fn read_set(set: Members<'_>) -> Result<StatisticSet, CloudWatchError> {
     let count = set.required_number("SampleCount")?;
     let sum = set.required_number("Sum")?;
     let min = set.required_number("Minimum")?;
@@ -111,11 +112,11 @@ fn read_set(set: Members<'_>) -> Result<StatisticSet, Fault> {
     [count, sum, min, max].into_iter().try_for_each(check_value)?;
     if count <= 0.0 {
         let message = "The parameter StatisticValues.SampleCount must be greater than 0.";
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     if min > max {
         let message = "The parameter StatisticValues.Minimum must not be greater than Maximum.";
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     // The distribution is known only if all values are the same.
     let is_uniform = min == max && sum == min * count;
@@ -123,20 +124,22 @@ fn read_set(set: Members<'_>) -> Result<StatisticSet, Fault> {
     Ok(StatisticSet { count, sum, min, max, distribution })
 }
 
-fn read_values(values: &[f64], counts: Option<Vec<f64>>) -> Result<StatisticSet, Fault> {
+fn read_values(values: &[f64], counts: Option<Vec<f64>>) -> Result<StatisticSet, CloudWatchError> {
     let counts = counts.unwrap_or_else(|| vec![1.0; values.len()]);
     if values.len() > VALUES_MAX {
         let message =
             format!("The collection Values must not have a size greater than {VALUES_MAX}.");
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     if counts.len() != values.len() {
         let message = "The parameters Values and Counts must be of the same size.";
-        return Err(Fault::invalid(message));
+        return Err(CloudWatchError::invalid(message));
     }
     values.iter().chain(&counts).copied().try_for_each(check_value)?;
     if counts.iter().any(|count| *count <= 0.0) {
-        return Err(Fault::invalid("The parameter Counts must have values greater than 0."));
+        return Err(CloudWatchError::invalid(
+            "The parameter Counts must have values greater than 0.",
+        ));
     }
     let pairs = || values.iter().copied().zip(counts.iter().copied());
     Ok(StatisticSet {
@@ -148,11 +151,11 @@ fn read_values(values: &[f64], counts: Option<Vec<f64>>) -> Result<StatisticSet,
     })
 }
 
-fn check_value(value: f64) -> Result<(), Fault> {
+fn check_value(value: f64) -> Result<(), CloudWatchError> {
     match value.abs() <= 2f64.powi(EXPONENT_MAX) {
         true => Ok(()),
         // NaN comes here too.
-        false => Err(Fault::invalid(format!(
+        false => Err(CloudWatchError::invalid(format!(
             "The value {value} for parameter MetricData.member.N.Value is invalid: it must be a number between -2^360 and 2^360."
         ))),
     }

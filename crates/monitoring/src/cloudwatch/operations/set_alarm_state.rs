@@ -3,7 +3,7 @@
 use zenobe_engine::lease::Lease;
 
 use super::super::alarms::{Alarm, AlarmState, StateValue};
-use super::super::fault::{Fault, FaultKind};
+use super::super::error::{CloudWatchError, CloudWatchErrorKind};
 use super::super::metric::check_length;
 use super::{Answered, Call};
 
@@ -12,16 +12,17 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let name = members.required_text("AlarmName")?;
     let value = members.required_text("StateValue")?;
     let names = StateValue::ALL.map(StateValue::name);
-    let value =
-        StateValue::parse(value).ok_or_else(|| Fault::not_in_set("stateValue", value, &names))?;
-    let reason = members.text("StateReason")?.ok_or_else(|| Fault::missing("StateReason"))?;
+    let value = StateValue::parse(value)
+        .ok_or_else(|| CloudWatchError::not_in_set("stateValue", value, &names))?;
+    let reason =
+        members.text("StateReason")?.ok_or_else(|| CloudWatchError::missing("StateReason"))?;
     check_length("StateReason", reason, 1_023)?;
     let reason_data = members.text("StateReasonData")?;
     if let Some(data) = reason_data {
         check_length("StateReasonData", data, 4_000)?;
         if serde_json::from_str::<serde_json::Value>(data).is_err() {
             let message = "The value of StateReasonData is not valid JSON.";
-            return Err(Fault::new(FaultKind::InvalidFormat, message));
+            return Err(CloudWatchError::new(CloudWatchErrorKind::InvalidFormat, message));
         }
     }
     let now_ms = call.cloudwatch.now_ms();
@@ -44,6 +45,9 @@ pub async fn answer(call: Call<'_>) -> Answered {
             alarms.announce(call.namespace, &before.state, &after, &lease).await?;
             Ok(None)
         }
-        _ => Err(Fault::new(FaultKind::ResourceNotFound, format!("Alarm {name} does not exist"))),
+        _ => Err(CloudWatchError::new(
+            CloudWatchErrorKind::ResourceNotFound,
+            format!("Alarm {name} does not exist"),
+        )),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zenobe_engine::lease::Lease;
 
 use super::super::alarms::Alarm;
-use super::super::fault::{Fault, FaultKind};
+use super::super::error::{CloudWatchError, CloudWatchErrorKind};
 use super::super::wire::{Members, Structure, Value};
 use super::{Answered, Call};
 
@@ -27,21 +27,23 @@ pub async fn tag(call: Call<'_>) -> Answered {
 }
 
 pub async fn untag(call: Call<'_>) -> Answered {
-    let keys = call.members.texts("TagKeys")?.ok_or_else(|| Fault::missing("TagKeys"))?;
+    let keys = call.members.texts("TagKeys")?.ok_or_else(|| CloudWatchError::missing("TagKeys"))?;
     change(call, |tags| tags.retain(|key, _| !keys.contains(key))).await
 }
 
 /// The member `Tags`.
-pub fn read(members: Members<'_>) -> Result<BTreeMap<String, String>, Fault> {
+pub fn read(members: Members<'_>) -> Result<BTreeMap<String, String>, CloudWatchError> {
     let mut tags = BTreeMap::new();
     for tag in members.structures("Tags")? {
         let key = tag.required_text("Key")?;
         let value = tag.text("Value")?.unwrap_or_default();
         if key.chars().count() > 128 || value.chars().count() > 256 {
-            return Err(Fault::invalid("Tag keys may have 128 characters, and tag values 256."));
+            return Err(CloudWatchError::invalid(
+                "Tag keys may have 128 characters, and tag values 256.",
+            ));
         }
         if key.to_ascii_lowercase().starts_with("aws:") {
-            return Err(Fault::invalid("Tag keys must not begin with aws:"));
+            return Err(CloudWatchError::invalid("Tag keys must not begin with aws:"));
         }
         tags.insert(key.to_owned(), value.to_owned());
     }
@@ -70,22 +72,25 @@ async fn change(
 }
 
 /// The name of the alarm that an ARN of this account and region names.
-fn alarm_name(call: Call<'_>) -> Result<String, Fault> {
+fn alarm_name(call: Call<'_>) -> Result<String, CloudWatchError> {
     let arn = call.members.required_text("ResourceARN")?;
     let prefix = Alarm::arn(call.namespace, "");
     match arn.strip_prefix(prefix.as_str()) {
         Some(name) if !name.is_empty() => Ok(name.to_owned()),
         _ if arn.starts_with("arn:") => Err(not_found()),
-        _ => {
-            Err(Fault::invalid(format!("The value {arn} for parameter ResourceARN is not an ARN.")))
-        }
+        _ => Err(CloudWatchError::invalid(format!(
+            "The value {arn} for parameter ResourceARN is not an ARN."
+        ))),
     }
 }
 
-fn too_many() -> Fault {
-    Fault::invalid(format!("A resource may have {TAGS_MAX} tags."))
+fn too_many() -> CloudWatchError {
+    CloudWatchError::invalid(format!("A resource may have {TAGS_MAX} tags."))
 }
 
-fn not_found() -> Fault {
-    Fault::new(FaultKind::ResourceNotFoundException, "The named resource does not exist.")
+fn not_found() -> CloudWatchError {
+    CloudWatchError::new(
+        CloudWatchErrorKind::ResourceNotFoundException,
+        "The named resource does not exist.",
+    )
 }

@@ -3,7 +3,7 @@
 
 use time::{Date, Month, PrimitiveDateTime, Time};
 
-use super::super::fault::Fault;
+use super::super::error::CloudWatchError;
 use super::{Structure, Value};
 
 /// The members of a structure in a request.
@@ -58,8 +58,8 @@ impl<'v> Members<'v> {
         path + name
     }
 
-    pub fn missing(&self, name: &str) -> Fault {
-        Fault::missing(&self.path(name))
+    pub fn missing(&self, name: &str) -> CloudWatchError {
+        CloudWatchError::missing(&self.path(name))
     }
 
     fn get(&self, name: &str) -> Option<&'v Value> {
@@ -71,16 +71,16 @@ impl<'v> Members<'v> {
         self.get(name).is_some()
     }
 
-    pub fn text(&self, name: &str) -> Result<Option<&'v str>, Fault> {
+    pub fn text(&self, name: &str) -> Result<Option<&'v str>, CloudWatchError> {
         self.get(name).map(|value| as_text(name, value)).transpose()
     }
 
-    pub fn required_text(&self, name: &str) -> Result<&'v str, Fault> {
+    pub fn required_text(&self, name: &str) -> Result<&'v str, CloudWatchError> {
         let text = self.text(name)?.filter(|text| !text.is_empty());
         text.ok_or_else(|| self.missing(name))
     }
 
-    pub fn integer(&self, name: &str) -> Result<Option<i64>, Fault> {
+    pub fn integer(&self, name: &str) -> Result<Option<i64>, CloudWatchError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let number = match value {
             Value::Integer(number) => Some(*number),
@@ -93,15 +93,15 @@ impl<'v> Members<'v> {
         number.map(Some).ok_or_else(|| mistyped(name, "an integer"))
     }
 
-    pub fn number(&self, name: &str) -> Result<Option<f64>, Fault> {
+    pub fn number(&self, name: &str) -> Result<Option<f64>, CloudWatchError> {
         self.get(name).map(|value| as_number(name, value)).transpose()
     }
 
-    pub fn required_number(&self, name: &str) -> Result<f64, Fault> {
+    pub fn required_number(&self, name: &str) -> Result<f64, CloudWatchError> {
         self.number(name)?.ok_or_else(|| self.missing(name))
     }
 
-    pub fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, CloudWatchError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match value {
             Value::Bool(flag) => Ok(Some(*flag)),
@@ -112,7 +112,7 @@ impl<'v> Members<'v> {
     }
 
     /// Milliseconds since the epoch. Times before it are its beginning.
-    pub fn timestamp_ms(&self, name: &str) -> Result<Option<u64>, Fault> {
+    pub fn timestamp_ms(&self, name: &str) -> Result<Option<u64>, CloudWatchError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let at_ms = match value {
             Value::Timestamp(at_ms) => Some(*at_ms),
@@ -127,11 +127,11 @@ impl<'v> Members<'v> {
         Ok(Some(u64::try_from(at_ms).unwrap_or(0)))
     }
 
-    pub fn required_timestamp_ms(&self, name: &str) -> Result<u64, Fault> {
+    pub fn required_timestamp_ms(&self, name: &str) -> Result<u64, CloudWatchError> {
         self.timestamp_ms(name)?.ok_or_else(|| self.missing(name))
     }
 
-    fn list(&self, name: &str) -> Result<Option<&'v [Value]>, Fault> {
+    fn list(&self, name: &str) -> Result<Option<&'v [Value]>, CloudWatchError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::List(list)) => Ok(Some(list)),
@@ -141,23 +141,23 @@ impl<'v> Members<'v> {
         }
     }
 
-    pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>, Fault> {
+    pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>, CloudWatchError> {
         let Some(list) = self.list(name)? else { return Ok(None) };
         let texts = list.iter().map(|value| as_text(name, value).map(str::to_owned));
         texts.collect::<Result<_, _>>().map(Some)
     }
 
-    pub fn numbers(&self, name: &str) -> Result<Option<Vec<f64>>, Fault> {
+    pub fn numbers(&self, name: &str) -> Result<Option<Vec<f64>>, CloudWatchError> {
         let Some(list) = self.list(name)? else { return Ok(None) };
         list.iter().map(|value| as_number(name, value)).collect::<Result<_, _>>().map(Some)
     }
 
-    pub fn structure(&self, name: &'static str) -> Result<Option<Members<'v>>, Fault> {
+    pub fn structure(&self, name: &'static str) -> Result<Option<Members<'v>>, CloudWatchError> {
         let path = self.path.inside(name, None);
         self.get(name).map(|value| as_structure(path, name, value)).transpose()
     }
 
-    pub fn structures(&self, name: &'static str) -> Result<Vec<Members<'v>>, Fault> {
+    pub fn structures(&self, name: &'static str) -> Result<Vec<Members<'v>>, CloudWatchError> {
         let list = self.list(name)?.unwrap_or_default().iter().enumerate();
         let read =
             |(position, value)| as_structure(self.path.inside(name, Some(position)), name, value);
@@ -165,14 +165,14 @@ impl<'v> Members<'v> {
     }
 }
 
-fn as_text<'v>(name: &str, value: &'v Value) -> Result<&'v str, Fault> {
+fn as_text<'v>(name: &str, value: &'v Value) -> Result<&'v str, CloudWatchError> {
     match value {
         Value::Text(text) | Value::Form(text) => Ok(text),
         _ => Err(mistyped(name, "a string")),
     }
 }
 
-fn as_number(name: &str, value: &Value) -> Result<f64, Fault> {
+fn as_number(name: &str, value: &Value) -> Result<f64, CloudWatchError> {
     match value {
         Value::Integer(number) => Ok(*number as f64),
         Value::Float(number) => Ok(*number),
@@ -188,15 +188,19 @@ fn as_number(name: &str, value: &Value) -> Result<f64, Fault> {
     }
 }
 
-fn as_structure<'v>(path: MemberPath, name: &str, value: &'v Value) -> Result<Members<'v>, Fault> {
+fn as_structure<'v>(
+    path: MemberPath,
+    name: &str,
+    value: &'v Value,
+) -> Result<Members<'v>, CloudWatchError> {
     match value {
         Value::Structure(fields) => Ok(Members { fields, path }),
         _ => Err(mistyped(name, "a structure")),
     }
 }
 
-fn mistyped(name: &str, expected: &str) -> Fault {
-    Fault::serialization(format!("the member {name} is not {expected}"))
+fn mistyped(name: &str, expected: &str) -> CloudWatchError {
+    CloudWatchError::serialization(format!("the member {name} is not {expected}"))
 }
 
 /// `2026-11-18T03:04:05Z`, with a fraction or an offset if need be, or seconds since the epoch.

@@ -16,7 +16,7 @@ mod members;
 mod value;
 mod xml;
 
-use super::fault::{Fault, FaultKind};
+use super::error::{CloudWatchError, CloudWatchErrorKind};
 
 pub use members::Members;
 pub use value::{Structure, Value};
@@ -49,11 +49,11 @@ pub struct CloudWatchResponse {
 }
 
 /// The members of a request. An empty body has none.
-pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Value, Fault> {
+pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Value, CloudWatchError> {
     if body.len() > BODY_SIZE_BYTES_MAX {
         let message =
             format!("the request has {} bytes; {BODY_SIZE_BYTES_MAX} are allowed", body.len());
-        return Err(Fault::new(FaultKind::TooLarge, message));
+        return Err(CloudWatchError::new(CloudWatchErrorKind::TooLarge, message));
     }
     let decoded = match protocol {
         Protocol::Query => form::decode(body),
@@ -63,8 +63,8 @@ pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Value, Fault> {
     };
     match decoded {
         Ok(value @ Value::Structure(_)) => Ok(value),
-        Ok(_) => Err(Fault::serialization("the request is not a structure")),
-        Err(malformed) => Err(Fault::serialization(malformed.0)),
+        Ok(_) => Err(CloudWatchError::serialization("the request is not a structure")),
+        Err(malformed) => Err(CloudWatchError::serialization(malformed.0)),
     }
 }
 
@@ -76,7 +76,7 @@ pub fn answer(
     protocol: Protocol,
     operation: &str,
     request_id: &str,
-    result: Result<Option<Structure>, Fault>,
+    result: Result<Option<Structure>, CloudWatchError>,
 ) -> CloudWatchResponse {
     match result {
         Ok(result) => succeeded(protocol, operation, request_id, result),
@@ -114,8 +114,8 @@ struct Failure<'f> {
     message: &'f str,
 }
 
-fn failed(protocol: Protocol, request_id: &str, fault: &Fault) -> CloudWatchResponse {
-    let Fault { kind, message } = fault;
+fn failed(protocol: Protocol, request_id: &str, fault: &CloudWatchError) -> CloudWatchResponse {
+    let CloudWatchError { kind, message } = fault;
     let (shape, code) = (kind.shape(), kind.query_code());
     let failure = Failure { shape, code, who: kind.who(), status: kind.status(), message };
     failure.render(protocol, request_id)

@@ -135,7 +135,7 @@ fn small_bytes_cannot_become_large_trees() {
         assert!(cbor::decode(broken).is_err(), "{broken:x?}");
     }
     let large = vec![b'x'; BODY_SIZE_BYTES_MAX + 1];
-    assert_eq!(decode(Protocol::Query, &large).unwrap_err().kind, FaultKind::TooLarge);
+    assert_eq!(decode(Protocol::Query, &large).unwrap_err().kind, CloudWatchErrorKind::TooLarge);
 }
 
 #[test]
@@ -151,8 +151,11 @@ fn members_take_what_a_form_says() {
     let names = members.structures("Dimensions").unwrap();
     let names: Vec<_> = names.iter().map(|it| it.required_text("Name").unwrap()).collect();
     assert_eq!(names, ["a", "b", "c"]);
-    assert_eq!(members.required_text("Nothing").unwrap_err().kind, FaultKind::MissingParameter);
-    assert_eq!(members.integer("N").unwrap_err().kind, FaultKind::Serialization);
+    assert_eq!(
+        members.required_text("Nothing").unwrap_err().kind,
+        CloudWatchErrorKind::MissingParameter
+    );
+    assert_eq!(members.integer("N").unwrap_err().kind, CloudWatchErrorKind::Serialization);
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn times_that_overflow_are_refused() {
         "00:00:00.5e9",
     ] {
         let text = format!("2026-11-18T{clock}");
-        assert_eq!(time(&text), Err(FaultKind::Serialization), "{text}");
+        assert_eq!(time(&text), Err(CloudWatchErrorKind::Serialization), "{text}");
     }
 }
 
@@ -199,7 +202,7 @@ fn answers_look_as_clients_expect_them() {
 
 #[test]
 fn errors_have_the_names_of_their_protocol() {
-    let fault = || Err(Fault::missing("AlarmName"));
+    let fault = || Err(CloudWatchError::missing("AlarmName"));
     let xml = answer(Protocol::Query, "X", "id", fault());
     let expected = "<ErrorResponse xmlns=\"http://monitoring.amazonaws.com/doc/2010-08-01/\"><Error><Type>Sender</Type>\
         <Code>MissingParameter</Code><Message>The parameter AlarmName is required.</Message></Error><RequestId>id</RequestId></ErrorResponse>";
