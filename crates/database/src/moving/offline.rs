@@ -2,14 +2,14 @@
 
 use zenobe_store::Store;
 use zenobe_store::copying::{
-    self, Copy, CopyCounts, CopyState, Seal, SealState, copy_note, measure,
+    self, CopyCounts, CopyState, Seal, SealState, StoreCopy, copy_note, measure,
 };
 
 use super::{
     MoveError, MoveObserver, MoveProgress, MoveStage, MoveSummary, failed, new_id, open, refused,
 };
+use crate::location::name_of;
 use crate::options::{Location, Options};
-use crate::place::name_of;
 
 /// Moves the database at one place to another, and calls `observe` now and then. The options other than the location
 /// are used for both.
@@ -81,7 +81,7 @@ async fn run(
     progress.stage = MoveStage::Copying;
     let report = |copied| observe(MoveProgress { copied, ..progress });
     let options = copying::Options::default();
-    let copy = Copy::begin(source, target, None, (id, from), options, &report).await;
+    let copy = StoreCopy::begin(source, target, None, (id, from), options, &report).await;
     let mut copy = copy.map_err(refused(to))?;
     seal(SealState::Moving).put(source).await.map_err(failed(from))?;
     copy.entries().await.map_err(MoveError::Copy)?;

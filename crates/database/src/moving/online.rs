@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use zenobe_engine::Engine;
 use zenobe_store::Store;
-use zenobe_store::copying::{self, Copy, Seal, SealState, measure};
+use zenobe_store::copying::{self, Seal, SealState, StoreCopy, measure};
 use zenobe_store_embedded::{EmbeddedStore, PausedWrites};
 
 use super::{
@@ -15,8 +15,8 @@ use super::{
 };
 use crate::Database;
 use crate::exclusive::Exclusive;
+use crate::location::name_of;
 use crate::options::{Location, Options};
-use crate::place::name_of;
 
 /// Writes may wait while this many changes are copied: some tens of milliseconds.
 const CHANGES_LEFT_MAX: usize = 256;
@@ -114,7 +114,8 @@ async fn copy(
         observe(MoveProgress { stage, copied, ..progress });
     };
     let (id, options) = (new_id(), copying::Options::default());
-    let copy = Copy::begin(source, &**target, Some(&tracker), (id, from), options, &report).await;
+    let copy =
+        StoreCopy::begin(source, &**target, Some(&tracker), (id, from), options, &report).await;
     let mut copy = copy.map_err(refused(to))?;
     copy.entries().await.map_err(MoveError::Copy)?;
     *stage.lock() = MoveStage::Following;
@@ -147,7 +148,7 @@ async fn copy(
 /// Makes the target the one that is served. The source is sealed before and after, so that a crash at any moment leaves no
 /// two that can be served.
 async fn switch(
-    copy: &mut Copy<'_>,
+    copy: &mut StoreCopy<'_>,
     paused: &PausedWrites,
     seal: Seal,
     from: &str,

@@ -6,7 +6,9 @@ use std::thread;
 
 use futures_util::FutureExt;
 use zenobe_store::conformance::{block_on, commit};
-use zenobe_store::copying::{ChangeTracker, Copy, Options as CopyOptions, Seal, SealState, seal};
+use zenobe_store::copying::{
+    ChangeTracker, Options as CopyOptions, Seal, SealState, StoreCopy, seal,
+};
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::{
     Batch, CommitOutcome, Decision, Key, KeyRange, Reader, Store, Value, WriteSet, decode_counter,
@@ -191,7 +193,7 @@ async fn hand_over(store: &EmbeddedStore, successor: &Arc<dyn Store>) {
     let tracker = store.track_changes().unwrap();
     let options = CopyOptions { chunk_bytes: 20_000, ..CopyOptions::default() };
     let copy =
-        Copy::begin(store, &**successor, Some(&tracker), (1, "here"), options, &|_| {}).await;
+        StoreCopy::begin(store, &**successor, Some(&tracker), (1, "here"), options, &|_| {}).await;
     let mut copy = copy.unwrap();
     copy.entries().await.unwrap();
     copy.logs().await.unwrap();

@@ -42,22 +42,22 @@ pub struct CopyCounts {
     pub changes: u64,
 }
 
-pub type Report<'a> = dyn Fn(CopyCounts) + Send + Sync + 'a;
+pub type OnProgress<'a> = dyn Fn(CopyCounts) + Send + Sync + 'a;
 
 /// A copy under way. The target has no other writer.
-pub struct Copy<'a> {
+pub struct StoreCopy<'a> {
     source: &'a dyn Store,
     target: &'a dyn Store,
     tracker: Option<&'a dyn ChangeTracker>,
     options: Options,
-    report: &'a Report<'a>,
+    on_progress: &'a OnProgress<'a>,
     note: CopyNote,
     /// Whether the target may hold entries where none have been copied yet.
     is_resumed: bool,
     progress: CopyCounts,
 }
 
-impl<'a> Copy<'a> {
+impl<'a> StoreCopy<'a> {
     /// Begins a copy, or resumes the one that the target has a note of.
     ///
     /// # Errors
@@ -68,8 +68,8 @@ impl<'a> Copy<'a> {
         tracker: Option<&'a dyn ChangeTracker>,
         (id, from): (u64, &str),
         options: Options,
-        report: &'a Report<'a>,
-    ) -> Result<Copy<'a>> {
+        on_progress: &'a OnProgress<'a>,
+    ) -> Result<StoreCopy<'a>> {
         let found = copy_note(target).await.map_err(CopyError::Target)?;
         let is_resumed = found.is_some();
         let start = CopyState::Copying { verified: Key::new(), done: Amount::default() };
@@ -95,7 +95,8 @@ impl<'a> Copy<'a> {
         if let CopyState::Copying { done, .. } = &note.state {
             progress.done = *done;
         }
-        let copy = Copy { source, target, tracker, options, report, note, is_resumed, progress };
+        let copy =
+            StoreCopy { source, target, tracker, options, on_progress, note, is_resumed, progress };
         copy.write(Batch::new()).await?;
         Ok(copy)
     }
@@ -168,7 +169,7 @@ impl<'a> Copy<'a> {
             let (verified, done) = (end.clone(), self.progress.done);
             self.note.state = CopyState::Copying { verified, done };
         }
-        (self.report)(self.progress);
+        (self.on_progress)(self.progress);
     }
 
     async fn read(&self, range: KeyRange) -> Result<Chunk> {
@@ -301,7 +302,7 @@ impl<'a> Copy<'a> {
     pub async fn catch_up(&mut self, left_max: usize) -> Result<()> {
         for _ in 0..ROUNDS_MAX {
             let left = self.follow(None).await?;
-            (self.report)(self.progress);
+            (self.on_progress)(self.progress);
             if left <= left_max {
                 return Ok(());
             }
@@ -313,7 +314,7 @@ impl<'a> Copy<'a> {
     /// Copies the last changes. The source must not change any more.
     pub async fn catch_up_at_last(&mut self) -> Result<()> {
         self.follow(None).await?;
-        (self.report)(self.progress);
+        (self.on_progress)(self.progress);
         Ok(())
     }
 
@@ -372,7 +373,7 @@ impl<'a> Copy<'a> {
         self.write(Batch::new()).await
     }
 
-    /// Takes [`Copy::finish`] back, because the source goes on after all.
+    /// Takes [`StoreCopy::finish`] back, because the source goes on after all.
     pub async fn reopen(&mut self) -> Result<()> {
         let (verified, done) = (Key::new(), Amount::default());
         self.note.state = CopyState::Copying { verified, done };

@@ -1,12 +1,12 @@
 //! Copies one store into another: every entry, every counter, and every log with its numbering.
 //!
-//! The copy is made range by range ([`Copy::entries`]). Each range is written in one batch, read back from
+//! The copy is made range by range ([`StoreCopy::entries`]). Each range is written in one batch, read back from
 //! the target, and compared by its checksum. A row in the target ([`CopyNote`]) says how far the
 //! copy is verified, so a copy that was interrupted continues there. While the row says so, the
 //! target is not complete, and [`check_servable`] refuses it.
 //!
 //! A source that is written to meanwhile has a [`ChangeTracker`], which names the keys that have changed.
-//! They are read again and copied after each range, and in rounds at the end ([`Copy::catch_up`]).
+//! They are read again and copied after each range, and in rounds at the end ([`StoreCopy::catch_up`]).
 //! Changes are copied by their present values, not replayed, so it does no harm to copy one twice.
 //!
 //! [`Seal`] is the row in the source that says where its content has gone.
@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 use crate::{Direction, Error, Key, KeyRange, Reader, Store, prefix_end};
 
 pub use changes::{CHANGES_MAX, ChangeTracker, ChangedKeys};
-pub use copy::{Copy, CopyCounts, Options, Report};
+pub use copy::{CopyCounts, OnProgress, Options, StoreCopy};
 pub use note::{CopyNote, CopyState, Obstacle, Seal, SealState, check_servable, copy_note, seal};
 pub use sum::{RangeSum, sum_from, sum_log_ends, sum_range};
 

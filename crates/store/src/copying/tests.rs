@@ -31,7 +31,8 @@ async fn copy_all(
     id: u64,
 ) -> Result<CopyCounts> {
     let options = Options { chunk_bytes: CHUNK, ..Options::default() };
-    let mut copy = Copy::begin(source, target, tracker, (id, "source"), options, &|_| {}).await?;
+    let mut copy =
+        StoreCopy::begin(source, target, tracker, (id, "source"), options, &|_| {}).await?;
     copy.entries().await?;
     copy.logs().await?;
     copy.catch_up(0).await?;
@@ -196,7 +197,8 @@ fn only_an_empty_target_is_filled() {
     let faulty = FaultyTarget::new(&target, Fault::DiesAt(1));
     block_on(copy_all(&*source, &faulty, None, 1)).unwrap_err();
     let options = Options::default();
-    let other = block_on(Copy::begin(&*source, &*target, None, (1, "other"), options, &|_| {}));
+    let other =
+        block_on(StoreCopy::begin(&*source, &*target, None, (1, "other"), options, &|_| {}));
     assert!(matches!(other.err(), Some(CopyError::OtherCopy { .. })));
     block_on(copy_all(&*source, &*target, None, 1)).unwrap();
     let copied = block_on(copy_all(&*source, &*target, None, 1));
@@ -367,7 +369,8 @@ fn catching_up_reads_what_has_changed_and_nothing_else() {
     let target = MemoryStore::new();
     block_on(async {
         let options = Options { chunk_bytes: CHUNK, ..Options::default() };
-        let begun = Copy::begin(&source, &target, Some(&source), (1, "source"), options, &|_| {});
+        let begun =
+            StoreCopy::begin(&source, &target, Some(&source), (1, "source"), options, &|_| {});
         let mut copy = begun.await.unwrap();
         copy.entries().await.unwrap();
         let before = source.rows_read.load(Ordering::SeqCst);
@@ -385,7 +388,8 @@ fn a_source_that_changes_too_fast_to_be_followed_is_given_up() {
     let target = MemoryStore::new();
     let copied = block_on(async {
         let options = Options { chunk_bytes: CHUNK, changes_max: 2 };
-        let begun = Copy::begin(&source, &target, Some(&source), (1, "source"), options, &|_| {});
+        let begun =
+            StoreCopy::begin(&source, &target, Some(&source), (1, "source"), options, &|_| {});
         begun.await.unwrap().entries().await
     });
     assert!(matches!(copied, Err(CopyError::TooFast { left: 3.. })), "{copied:?}");

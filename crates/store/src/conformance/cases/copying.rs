@@ -1,7 +1,7 @@
 use crate::conformance::Backend;
 use crate::conformance::cases::random::random_batch;
 use crate::conformance::support::{Random, block_on, commit, entries, get, key};
-use crate::copying::{Copy, Obstacle, Options, Seal, SealState, check_servable};
+use crate::copying::{Obstacle, Options, Seal, SealState, StoreCopy, check_servable};
 use crate::memory::MemoryStore;
 use crate::{Batch, Decision, Direction, Key, KeyRange, LogEnd, Store, Value, WriteSet};
 
@@ -70,7 +70,7 @@ fn copy(source: &dyn Store, target: &dyn Store) {
     let copied = async {
         let options = Options { chunk_bytes: 1_000, ..Options::default() };
         let mut copy =
-            Copy::begin(source, target, None, (1, "the original"), options, &|_| {}).await?;
+            StoreCopy::begin(source, target, None, (1, "the original"), options, &|_| {}).await?;
         copy.entries().await?;
         copy.logs().await?;
         copy.finish().await?;
