@@ -10,7 +10,7 @@ use zenobe_transfer::objects::PART_BYTES;
 use crate::error::{BackupError, Result, io_error};
 use crate::manifest::{FileEntry, Manifest};
 use crate::repository::Repository;
-use crate::snapshot::FileProgress;
+use crate::stored_files::FileProgress;
 
 /// How often a file that arrives damaged is fetched.
 const ATTEMPTS_MAX: u32 = 3;

@@ -37,7 +37,7 @@ pub mod repository;
 pub mod restore_plan;
 pub mod segment;
 pub mod ship;
-pub mod snapshot;
+pub mod stored_files;
 
 pub use cpu_share::CpuShare;
 pub use error::{BackupError, Result};

@@ -1,7 +1,7 @@
 //! Removing what nobody needs any more.
 //!
 //! Manifests go first, then the files that no other manifest names. A snapshot that is being made relies on files of earlier ones, and
-//! has announced itself before it looked for them ([`crate::snapshot::begin`]). So if there is an unfinished one after the manifests are gone, no file is removed this time. One that
+//! has announced itself before it looked for them ([`crate::stored_files::begin`]). So if there is an unfinished one after the manifests are gone, no file is removed this time. One that
 //! comes later doesn't find the manifests. Files that are stored anew have new names.
 
 use std::collections::HashSet;

@@ -30,10 +30,10 @@ pub mod backup;
 mod call;
 mod directory_copy;
 mod exclusive;
+mod location;
 mod memory_snapshot;
 mod moving;
 mod options;
-mod place;
 mod runtime_thread;
 #[cfg(test)]
 mod sample_table;
@@ -53,12 +53,12 @@ use zenobe_store_embedded::{EmbeddedStore, PrefixExtractor};
 
 pub use call::CallError;
 pub use directory_copy::DirectoryCopy;
+pub use location::{Unservable, name_of};
 pub use memory_snapshot::{MemorySnapshot, NotInMemory};
 pub use moving::{MoveError, MoveProgress, MoveStage, MoveSummary, abandon_move, move_data};
 #[cfg(feature = "postgres")]
 pub use options::PostgresUrl;
 pub use options::{Location, NodeOptions, Options};
-pub use place::{Unservable, name_of};
 pub use runtime_thread::RuntimeThread;
 pub use zenobe_api::{Operation, Wording};
 pub use zenobe_engine::ThroughputMode;
@@ -136,7 +136,7 @@ impl Database {
     /// The same as theirs.
     pub async fn open_with(options: Options) -> Result<Database, OpenError> {
         let opened = open_store(&options).await?;
-        place::check(&options.location, &*opened.store).await?;
+        location::check(&options.location, &*opened.store).await?;
         Database::open_on(opened, options).await
     }
 

@@ -28,14 +28,14 @@ use crate::names::new_id;
 use crate::prune::{Keep, prune};
 use crate::repository::Repository;
 use crate::segment::{Checksum, LogSegment};
-use crate::snapshot::{self, Subject};
+use crate::stored_files::{self, Subject};
 
 pub use status::{ShippingState, ShippingStatus};
 
 /// A store whose log is shipped.
 pub trait ShippedStore: Send + Sync + 'static {
     /// A number that all copies of the database share.
-    fn database(&self) -> Result<u64>;
+    fn identity(&self) -> Result<u64>;
 
     /// Begins to record groups, with stamps after this one.
     fn follow(&self, not_before: Stamp) -> Result<Box<dyn Follower>>;
@@ -186,9 +186,9 @@ impl<S: ShippedStore> Shipper<S> {
     }
 
     async fn ship_generation(&self) -> Result<End> {
-        let database = self.source.database()?;
+        let database = self.source.identity()?;
         // Also finds out whether the object store can be used at all.
-        let earlier = snapshot::earlier(&self.repository, database).await?;
+        let earlier = stored_files::earlier(&self.repository, database).await?;
         let follower = self.source.follow(earlier.newest)?;
         let generation = new_id(system_time_ms());
         self.status.begin_generation(&generation);
@@ -326,7 +326,7 @@ impl<S: ShippedStore> Shipper<S> {
     ) -> Result<()> {
         let id = new_id(system_time_ms());
         let begin = Instant::now();
-        let earlier = snapshot::begin(&self.repository, &id, database).await?;
+        let earlier = stored_files::begin(&self.repository, &id, database).await?;
         let checkpoint = self.source.checkpoint(&id).await?;
         let at = follower.newest_stamp();
         let subject = Subject {
@@ -339,7 +339,7 @@ impl<S: ShippedStore> Shipper<S> {
         };
         let mut cpu_share = CpuShare::gentle();
         let observe = |progress| self.status.snapshot_progress(progress);
-        let stored = snapshot::store(
+        let stored = stored_files::store(
             &self.repository,
             &checkpoint.path,
             subject,

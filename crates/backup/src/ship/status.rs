@@ -7,7 +7,7 @@ use zenobe_store::shipping::FollowError;
 use zenobe_store::{Stamp, system_time_ms};
 
 use crate::error::BackupError;
-use crate::snapshot::FileProgress;
+use crate::stored_files::FileProgress;
 
 /// The same failure is logged once in this time.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);

@@ -113,7 +113,7 @@ fn now() -> Stamp {
 }
 
 impl ShippedStore for ListSource {
-    fn database(&self) -> Result<u64> {
+    fn identity(&self) -> Result<u64> {
         Ok(DATABASE)
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use zenobe_backup::prune::{Keep, prune};
 use zenobe_backup::restore_plan::RestorePoint;
 use zenobe_backup::ship::ShipOptions;
-use zenobe_backup::snapshot::{self, Subject};
+use zenobe_backup::stored_files::{self, Subject};
 use zenobe_backup::{BackupError, CpuShare, Repository, new_id};
 use zenobe_store::Stamp;
 use zenobe_testing::TemporaryDirectory;
@@ -16,12 +16,12 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 async fn back_up(repository: &Repository, directory: &TemporaryDirectory, at_ms: u64) -> String {
     let id = new_id(at_ms);
-    let earlier = snapshot::begin(repository, &id, DATABASE).await.unwrap();
+    let earlier = stored_files::begin(repository, &id, DATABASE).await.unwrap();
     let at = Stamp::first_of_ms(at_ms);
     let subject =
         Subject { id, generation: None, database: DATABASE, sequence: 0, at, content: None };
     let cpu_share = &mut CpuShare::full();
-    snapshot::store(repository, directory.path(), subject, &earlier, cpu_share, &|_| {})
+    stored_files::store(repository, directory.path(), subject, &earlier, cpu_share, &|_| {})
         .await
         .unwrap()
         .id
@@ -41,7 +41,7 @@ async fn files_that_a_kept_backup_needs_stay() {
 
     // While another is being made, no file goes.
     let unfinished = new_id(10 * DAY_MS + 2);
-    snapshot::begin(&repository, &unfinished, DATABASE).await.unwrap();
+    stored_files::begin(&repository, &unfinished, DATABASE).await.unwrap();
     let pruned = prune(&repository, Keep::Backups(1), 10 * DAY_MS + 3).await.unwrap();
     assert_eq!((pruned.snapshots, pruned.files, pruned.is_waiting), (1, 0, true));
     // A day later it has been given up.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use zenobe_backup::manifest::Manifest;
-use zenobe_backup::snapshot::{self, FileProgress, Subject};
+use zenobe_backup::stored_files::{self, FileProgress, Subject};
 use zenobe_backup::{BackupError, CpuShare, Repository, fetch, new_id};
 use zenobe_store::Stamp;
 use zenobe_testing::TemporaryDirectory;
@@ -15,13 +15,13 @@ async fn store(
     at_ms: u64,
 ) -> (Manifest, FileProgress) {
     let id = new_id(at_ms);
-    let earlier = snapshot::begin(repository, &id, DATABASE).await.unwrap();
+    let earlier = stored_files::begin(repository, &id, DATABASE).await.unwrap();
     let at = Stamp::first_of_ms(at_ms);
     let subject =
         Subject { id, generation: None, database: DATABASE, sequence: 0, at, content: None };
     let last = std::sync::Mutex::new(FileProgress::default());
     let observe = |progress| *last.lock().unwrap() = progress;
-    let stored = snapshot::store(
+    let stored = stored_files::store(
         repository,
         directory.path(),
         subject,
@@ -80,7 +80,7 @@ async fn another_database_is_refused() {
     let directory = TemporaryDirectory::new("other");
     write(&directory, "1.sst", b"one");
     store(&repository, &directory, 1_000).await;
-    let refused = snapshot::earlier(&repository, DATABASE + 1).await.unwrap_err();
+    let refused = stored_files::earlier(&repository, DATABASE + 1).await.unwrap_err();
     assert!(matches!(refused, BackupError::OtherDatabase { .. }), "{refused}");
 }
 

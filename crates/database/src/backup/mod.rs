@@ -13,7 +13,7 @@ mod verifying;
 use std::sync::Arc;
 
 use zenobe_backup::manifest::Manifest;
-use zenobe_backup::snapshot::{self, FileProgress, Subject};
+use zenobe_backup::stored_files::{self, FileProgress, Subject};
 use zenobe_backup::{BackupError, CpuShare, Repository, new_id};
 use zenobe_store::{Stamp, system_time_ms};
 use zenobe_store_embedded::EmbeddedStore;
@@ -126,7 +126,7 @@ async fn back_up(
     observe(progress);
     let repository = Repository::open(to, object_store, true)?;
     let (id, database) = (new_id(system_time_ms()), store.identity()?);
-    let earlier = snapshot::begin(&repository, &id, database).await?;
+    let earlier = stored_files::begin(&repository, &id, database).await?;
     let copy = source::copy_files(store, &id).await?;
     let at = Stamp::last_of_ms(system_time_ms());
     progress.stage = BackupStage::Reading;
@@ -145,9 +145,15 @@ async fn back_up(
         *stored.lock() = files;
         observe(BackupProgress { files, ..progress });
     };
-    let manifest: Manifest =
-        snapshot::store(&repository, &copy.path, subject, &earlier, &mut cpu_share, &observe_files)
-            .await?;
+    let manifest: Manifest = stored_files::store(
+        &repository,
+        &copy.path,
+        subject,
+        &earlier,
+        &mut cpu_share,
+        &observe_files,
+    )
+    .await?;
     let files = *stored.lock();
     tracing::info!(
         id = manifest.id,

@@ -25,7 +25,7 @@ const COPY_CACHE_BYTES: usize = 16 << 20;
 pub(super) struct EmbeddedSource(pub Arc<EmbeddedStore>);
 
 impl ShippedStore for EmbeddedSource {
-    fn database(&self) -> Result<u64, BackupError> {
+    fn identity(&self) -> Result<u64, BackupError> {
         Ok(self.0.identity()?)
     }
 
