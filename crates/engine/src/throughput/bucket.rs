@@ -17,7 +17,7 @@ pub(crate) fn nanoseconds(at_ms: u64) -> u64 {
 
 /// How fast a bucket refills, and how much it saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub(crate) struct RefillRate {
     pub units_per_second: u64,
     /// How many seconds of unused capacity it saves.
     pub burst_s: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     /// A bucket that starts with one second's worth of capacity at `since_ns`.
-    pub fn new(since_ns: u64, rate: Rate, nodes: u64) -> Bucket {
+    pub fn new(since_ns: u64, rate: RefillRate, nodes: u64) -> Bucket {
         let bucket = Bucket {
             spent_until_ns: AtomicU64::new(since_ns.saturating_sub(SECOND_NS)),
             half_ns: AtomicU64::new(0),
@@ -46,7 +46,7 @@ impl Bucket {
 
     /// Each of several nodes has an equal share of the rate. Savings are kept as time, so they cover
     /// as many seconds at the new rate.
-    pub fn set_rate(&self, rate: Rate, nodes: u64) {
+    pub fn set_rate(&self, rate: RefillRate, nodes: u64) {
         // A rate of zero can only come from a damaged row; treating it as one avoids a division by zero.
         let half_ns = (nodes.max(1) * SECOND_NS / 2).div_ceil(rate.units_per_second.max(1));
         self.half_ns.store(half_ns, Ordering::Relaxed);
@@ -111,7 +111,7 @@ mod tests {
     const START_NS: u64 = 1_000_000 * SECOND_NS;
 
     fn bucket(units_per_second: u64, burst_s: u64, nodes: u64) -> Bucket {
-        Bucket::new(START_NS, Rate { units_per_second, burst_s }, nodes)
+        Bucket::new(START_NS, RefillRate { units_per_second, burst_s }, nodes)
     }
 
     /// How many requests of one unit are admitted at a moment.
@@ -167,7 +167,7 @@ mod tests {
         let bucket = bucket(10, 300, 1);
         bucket.set_back(START_NS);
         assert!(bucket.take(SECOND_NS, 2));
-        let new = Bucket::new(0, Rate { units_per_second: 10, burst_s: 300 }, 1);
+        let new = Bucket::new(0, RefillRate { units_per_second: 10, burst_s: 300 }, 1);
         new.refund(2);
         assert!(new.take(SECOND_NS, 2));
     }

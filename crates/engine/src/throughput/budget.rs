@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::bucket::{Bucket, Rate};
+use super::bucket::{Bucket, RefillRate};
 use super::cause::Access;
 use crate::options::Limits;
 
@@ -46,7 +46,7 @@ impl Budget {
 /// The budgets of all accounts.
 #[derive(Debug)]
 pub(super) struct Budgets {
-    rates: [Option<Rate>; 2],
+    rates: [Option<RefillRate>; 2],
     /// By account. They stay when an account has no tables left, so that new tables do not clear its debts.
     accounts: Mutex<HashMap<String, Arc<Budget>>>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Budgets {
 impl Budgets {
     pub fn new(limits: &Limits) -> Budgets {
         let rate = |units: Option<u64>| {
-            units.map(|units| Rate { units_per_second: units, burst_s: BURST_S })
+            units.map(|units| RefillRate { units_per_second: units, burst_s: BURST_S })
         };
         let units = [limits.account_read_units_per_second, limits.account_write_units_per_second];
         Budgets { rates: units.map(rate), accounts: Mutex::default() }
@@ -69,7 +69,7 @@ impl Budgets {
         if let Some(budget) = accounts.get(account) {
             return Some(Arc::clone(budget));
         }
-        let bucket = |rate: Option<Rate>| rate.map(|rate| Bucket::new(since_ns, rate, nodes));
+        let bucket = |rate: Option<RefillRate>| rate.map(|rate| Bucket::new(since_ns, rate, nodes));
         let budget = Arc::new(Budget(self.rates.map(bucket)));
         accounts.insert(account.to_owned(), Arc::clone(&budget));
         Some(budget)

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use zenobe_store::Key;
 
-use super::bucket::{Bucket, Rate};
+use super::bucket::{Bucket, RefillRate};
 use super::budget::Budget;
 use super::cause::{Access, Resource, ThrottleCause, ThrottleReason};
 use super::map_row::{MapRow, Peaks};
@@ -425,10 +425,10 @@ pub(crate) fn position(partitions: &[PlacedPartition], suffix: &[u8]) -> usize {
     partitions.partition_point(|partition| partition.first[..] <= *suffix).saturating_sub(1)
 }
 
-fn partition_rate(access: Access) -> Rate {
+fn partition_rate(access: Access) -> RefillRate {
     let units_per_second = match access {
         Access::Read => PARTITION_READ_UNITS,
         Access::Write => PARTITION_WRITE_UNITS,
     };
-    Rate { units_per_second, burst_s: PARTITION_BURST_S }
+    RefillRate { units_per_second, burst_s: PARTITION_BURST_S }
 }

@@ -1,7 +1,7 @@
 //! What a definition promises: the rate of a table or a global index, the limit behind it, and the
 //! partitions that it needs.
 
-use super::bucket::Rate;
+use super::bucket::RefillRate;
 use super::cause::{Access, ThrottleCause};
 use super::map_row::{MapRow, Peaks};
 use super::partition_map::{
@@ -32,14 +32,14 @@ pub(crate) struct CapacityPlan {
 
 impl CapacityPlan {
     /// How fast the table or index may be read or written, and which limit that is.
-    pub fn rate(&self, access: Access, peaks: Peaks) -> (Rate, ThrottleCause) {
+    pub fn rate(&self, access: Access, peaks: Peaks) -> (RefillRate, ThrottleCause) {
         let throughput = &self.throughput;
         if self.billing_mode == BillingMode::Provisioned {
             let units_per_second = match access {
                 Access::Read => throughput.read_units,
                 Access::Write => throughput.write_units,
             };
-            let rate = Rate { units_per_second, burst_s: PROVISIONED_BURST_S };
+            let rate = RefillRate { units_per_second, burst_s: PROVISIONED_BURST_S };
             return (rate, ThrottleCause::Provisioned);
         }
         let maximum = match access {
@@ -53,11 +53,11 @@ impl CapacityPlan {
         ];
         let (units_per_second, limit) =
             limits.into_iter().min_by_key(|(units, _)| *units).expect("there are three");
-        (Rate { units_per_second, burst_s: ON_DEMAND_BURST_S }, limit)
+        (RefillRate { units_per_second, burst_s: ON_DEMAND_BURST_S }, limit)
     }
 
     /// The rates of reads and of writes.
-    pub fn rates(&self, peaks: Peaks) -> [(Rate, ThrottleCause); 2] {
+    pub fn rates(&self, peaks: Peaks) -> [(RefillRate, ThrottleCause); 2] {
         Access::ALL.map(|access| self.rate(access, peaks))
     }
 
@@ -124,7 +124,7 @@ mod tests {
     fn provisioned_units_decide_on_rate_and_partitions() {
         let plan = provisioned(1_000, 1_000, 0);
         let (rate, limit) = plan.rate(Access::Write, Peaks::default());
-        assert_eq!(rate, Rate { units_per_second: 1_000, burst_s: 300 });
+        assert_eq!(rate, RefillRate { units_per_second: 1_000, burst_s: 300 });
         assert_eq!(limit, ThrottleCause::Provisioned);
         assert_eq!(plan.partitions(Peaks::default()), 2);
         // Loaded at 10,000 writes, back at 1,000.
