@@ -31,7 +31,7 @@ pub struct Shedding {
     /// whose refusal is delayed.
     pub crowd_min: u32,
     /// How many requests a worker serves without being idle before it looks at the clock.
-    pub unwatched_requests: u32,
+    pub untimed_requests: u32,
     /// How long a worker may go without being idle before its turns are timed: bursts are served.
     pub standing_min: Duration,
     /// The shortest average delay of errors.
@@ -55,7 +55,7 @@ impl Default for Shedding {
             // requests again as the worker has connections. 200 connections on one worker are no overload.
             crowd_min: 320,
             served_min: 8,
-            unwatched_requests: 256,
+            untimed_requests: 256,
             standing_min: Duration::from_millis(100),
             hold_min: Duration::from_millis(100),
             // A refusal takes about 10 µs, so all of them take a fifth of the worker's time.
@@ -115,15 +115,15 @@ impl Shedding {
     /// Admits a request on this thread, or sheds it.
     pub fn admit(&self) -> Result<(), Shed> {
         WORKER.with(|turns| {
-            if turns.is_unwatched(self) {
+            if turns.is_untimed(self) {
                 return Ok(());
             }
             let verdict = turns.judge(self, Instant::now());
-            if verdict == Verdict::Watch {
+            if verdict == Verdict::AdmitAndTime {
                 tokio::spawn(time_turns(*self));
             }
             match verdict {
-                Verdict::Admit | Verdict::Watch => Ok(()),
+                Verdict::Admit | Verdict::AdmitAndTime => Ok(()),
                 Verdict::Shed => Err(Shed { hold: turns.next_hold(self), _held: Held::new(turns) }),
             }
         })
@@ -133,7 +133,7 @@ impl Shedding {
 /// Times the turns of this thread while it is overloaded. A task that yields runs again after all
 /// tasks that were ready by then, which is one turn.
 async fn time_turns(shedding: Shedding) {
-    let _watch = WatchGuard;
+    let _timing = TimingGuard;
     WORKER.with(|turns| turns.begin(Instant::now()));
     loop {
         tokio::task::yield_now().await;
@@ -143,13 +143,13 @@ async fn time_turns(shedding: Shedding) {
     }
 }
 
-/// Ends the watch, even if the task is dropped.
-struct WatchGuard;
+/// Ends the timing, even if the task is dropped.
+struct TimingGuard;
 
-impl Drop for WatchGuard {
+impl Drop for TimingGuard {
     fn drop(&mut self) {
         // The thread-local is gone if the thread is ending.
-        let _ = WORKER.try_with(Turns::end_watch);
+        let _ = WORKER.try_with(Turns::end_timing);
     }
 }
 
@@ -157,7 +157,7 @@ impl Drop for WatchGuard {
 enum Verdict {
     Admit,
     /// Admit, and begin to time the turns.
-    Watch,
+    AdmitAndTime,
     Shed,
 }
 
@@ -169,7 +169,7 @@ struct Turns {
     /// Since when the worker has not been idle, as far as it has looked at the clock.
     standing_since: Cell<Option<Instant>>,
     /// Whether turns are being timed.
-    is_watched: Cell<bool>,
+    is_timed: Cell<bool>,
     /// When the current turn began, if it is timed.
     turn_since: Cell<Option<Instant>>,
     requests_in_turn: Cell<u32>,
@@ -187,7 +187,7 @@ impl Turns {
         Turns {
             without_rest: Cell::new(0),
             standing_since: Cell::new(None),
-            is_watched: Cell::new(false),
+            is_timed: Cell::new(false),
             turn_since: Cell::new(None),
             requests_in_turn: Cell::new(0),
             served_in_turn: Cell::new(0),
@@ -204,9 +204,9 @@ impl Turns {
     }
 
     /// Whether the worker was idle so recently that no turn needs to be timed.
-    fn is_unwatched(&self, shedding: &Shedding) -> bool {
+    fn is_untimed(&self, shedding: &Shedding) -> bool {
         let requests = self.without_rest.get();
-        if requests < shedding.unwatched_requests && self.last_shed_at.get().is_none() {
+        if requests < shedding.untimed_requests && self.last_shed_at.get().is_none() {
             if requests == 0 {
                 self.standing_since.set(None);
             }
@@ -237,9 +237,9 @@ impl Turns {
         let is_alert = self.last_shed_at.get().is_some();
         let is_standing = now.duration_since(standing_since) >= shedding.standing_min;
         let is_due = self.look_again_at.get().is_none_or(|at| now >= at);
-        if !self.is_watched.get() && (is_alert || (is_standing && is_due)) {
-            self.is_watched.set(true);
-            return Verdict::Watch;
+        if !self.is_timed.get() && (is_alert || (is_standing && is_due)) {
+            self.is_timed.set(true);
+            return Verdict::AdmitAndTime;
         }
         Verdict::Admit
     }
@@ -263,13 +263,13 @@ impl Turns {
             return true;
         }
         self.look_again_at.set(Some(now + LOOK_AGAIN));
-        self.end_watch();
+        self.end_timing();
         false
     }
 
-    fn end_watch(&self) {
+    fn end_timing(&self) {
         self.turn_since.set(None);
-        self.is_watched.set(false);
+        self.is_timed.set(false);
     }
 
     fn note_shed(&self, now: Instant) {
@@ -306,50 +306,50 @@ mod tests {
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     fn shedding() -> Shedding {
-        Shedding { crowd_min: 3, served_min: 0, unwatched_requests: 2, ..Shedding::default() }
+        Shedding { crowd_min: 3, served_min: 0, untimed_requests: 2, ..Shedding::default() }
     }
 
-    fn watched(shedding: &Shedding, now: Instant) -> Turns {
+    fn timed(shedding: &Shedding, now: Instant) -> Turns {
         let turns = Turns::new();
-        while turns.is_unwatched(shedding) {}
+        while turns.is_untimed(shedding) {}
         assert_eq!(turns.judge(shedding, now), Verdict::Admit);
         let later = now + shedding.standing_min;
-        assert_eq!(turns.judge(shedding, later), Verdict::Watch);
-        assert_eq!(turns.judge(shedding, later), Verdict::Admit, "one task watches");
+        assert_eq!(turns.judge(shedding, later), Verdict::AdmitAndTime);
+        assert_eq!(turns.judge(shedding, later), Verdict::Admit, "one task times them");
         turns
     }
 
     #[test]
-    fn a_worker_that_rests_is_not_watched() {
+    fn a_worker_that_rests_is_not_timed() {
         let (turns, shedding) = (Turns::new(), shedding());
         for _ in 0..10 {
-            assert!(turns.is_unwatched(&shedding));
-            assert!(turns.is_unwatched(&shedding));
+            assert!(turns.is_untimed(&shedding));
+            assert!(turns.is_untimed(&shedding));
             turns.rest();
         }
-        assert!(turns.is_unwatched(&shedding) && turns.is_unwatched(&shedding));
-        assert!(!turns.is_unwatched(&shedding));
+        assert!(turns.is_untimed(&shedding) && turns.is_untimed(&shedding));
+        assert!(!turns.is_untimed(&shedding));
     }
 
     #[test]
     fn a_burst_is_served() {
         let (turns, shedding, now) = (Turns::new(), shedding(), Instant::now());
-        while turns.is_unwatched(&shedding) {}
+        while turns.is_untimed(&shedding) {}
         for milliseconds in 0..100 {
             assert_eq!(turns.judge(&shedding, now + milliseconds * MILLISECOND), Verdict::Admit);
         }
         // After a rest, the time without one begins again.
         turns.rest();
-        while turns.is_unwatched(&shedding) {}
+        while turns.is_untimed(&shedding) {}
         assert_eq!(turns.judge(&shedding, now + 150 * MILLISECOND), Verdict::Admit);
         assert_eq!(turns.judge(&shedding, now + 249 * MILLISECOND), Verdict::Admit);
-        assert_eq!(turns.judge(&shedding, now + 250 * MILLISECOND), Verdict::Watch);
+        assert_eq!(turns.judge(&shedding, now + 250 * MILLISECOND), Verdict::AdmitAndTime);
     }
 
     #[test]
     fn a_few_are_served_whatever_they_take_and_a_crowd_while_the_turn_is_short() {
         let (shedding, mut now) = (shedding(), Instant::now());
-        let turns = watched(&shedding, now);
+        let turns = timed(&shedding, now);
         now += MILLISECOND;
         turns.begin(now);
         for _ in 0..10 {
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn requests_whose_refusal_is_delayed_belong_to_the_crowd() {
         let (shedding, mut now) = (shedding(), Instant::now());
-        let turns = watched(&shedding, now);
+        let turns = timed(&shedding, now);
         WORKER.with(|worker| assert_eq!(worker.held.get(), 0));
         turns.begin(now);
         turns.held.set(2);
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn every_turn_serves_some_whatever_else_takes_its_time() {
         let (shedding, mut now) = (Shedding { served_min: 2, ..shedding() }, Instant::now());
-        let turns = watched(&shedding, now);
+        let turns = timed(&shedding, now);
         turns.held.set(1_000);
         turns.begin(now);
         now += 10 * MILLISECOND;
@@ -414,23 +414,23 @@ mod tests {
     #[test]
     fn turns_are_timed_until_nobody_is_shed_or_waits() {
         let (shedding, mut now) = (shedding(), Instant::now());
-        let turns = watched(&shedding, now);
+        let turns = timed(&shedding, now);
         turns.begin(now);
         assert_eq!(turns.judge(&shedding, now), Verdict::Admit);
         assert!(!turns.end(&shedding, now), "a short turn sheds nobody");
         assert_eq!(turns.judge(&shedding, now + 9 * MILLISECOND), Verdict::Admit, "not so soon");
         now += shedding.standing_min;
-        assert_eq!(turns.judge(&shedding, now), Verdict::Watch);
+        assert_eq!(turns.judge(&shedding, now), Verdict::AdmitAndTime);
         turns.begin(now);
         now += 10 * MILLISECOND;
         (0..3).for_each(|_| assert_eq!(turns.judge(&shedding, now), Verdict::Admit));
         assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
         assert!(turns.end(&shedding, now));
         assert!(!turns.end(&shedding, now), "an empty turn");
-        // Soon after, the worker is watched even if it has rested.
+        // Soon after, the worker is timed even if it has rested.
         turns.rest();
-        assert!(!turns.is_unwatched(&shedding));
-        assert_eq!(turns.judge(&shedding, now), Verdict::Watch);
+        assert!(!turns.is_untimed(&shedding));
+        assert_eq!(turns.judge(&shedding, now), Verdict::AdmitAndTime);
         turns.begin(now);
         assert_eq!(turns.judge(&shedding, now), Verdict::Admit);
         assert!(turns.end(&shedding, now), "short, but somebody was shed a moment ago");
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(turns.judge(&shedding, now), Verdict::Admit);
         assert!(!turns.end(&shedding, now));
         turns.rest();
-        assert!(turns.is_unwatched(&shedding));
+        assert!(turns.is_untimed(&shedding));
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn server() -> TestServer {
         turn_max: Duration::ZERO,
         crowd_min: 1,
         served_min: 1,
-        unwatched_requests: 0,
+        untimed_requests: 0,
         standing_min: Duration::ZERO,
         hold_min: Duration::from_millis(1),
         hold_per_client: Duration::ZERO,
