@@ -7,7 +7,7 @@ use clap::builder::OsStr;
 use clap::{Arg, Command};
 use toml::de::DeTable;
 
-use super::fault::value_fault;
+use super::rejected_value::value_fault;
 use super::suggestion::{did_you_mean, suggest};
 use crate::triggers::{DefinitionError, TriggerDefinition};
 

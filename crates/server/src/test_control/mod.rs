@@ -16,6 +16,7 @@ mod error;
 pub mod forks;
 mod plan;
 pub mod recording;
+mod request_subjects;
 mod requests;
 mod rule;
 mod rules;
@@ -23,7 +24,6 @@ mod services;
 mod snapshots;
 mod table_states;
 mod tagged;
-mod targets;
 mod unprocessed;
 
 use std::ops::Deref;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use zenobe_api::Operation;
 
+use super::request_subjects::RequestSubjects;
 use super::rule::{RuleKind, When};
 use super::rules::{ActiveRule, Fired};
-use super::targets::Targets;
 
 #[derive(Default)]
 pub struct FaultPlan<'r> {
@@ -37,10 +37,10 @@ impl<'r> FaultPlan<'r> {
     pub fn of(
         rules: &'r [Arc<ActiveRule>],
         operation: Operation,
-        targets: &Targets,
+        subjects: &RequestSubjects,
     ) -> FaultPlan<'r> {
         let mut plan = FaultPlan::default();
-        for rule in rules.iter().filter(|rule| rule.matches(operation, targets)) {
+        for rule in rules.iter().filter(|rule| rule.matches(operation, subjects)) {
             // These fire when they act: on an entry of a batch, or behind a write that succeeded.
             match rule.rule.kind {
                 RuleKind::Unprocessed => {

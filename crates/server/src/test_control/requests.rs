@@ -13,10 +13,10 @@ use zenobe_engine::throughput::cause::Throttled;
 
 use super::TestControl;
 use super::plan::{FaultPlan, PlannedFailure};
+use super::request_subjects::RequestSubjects;
 use super::rule::{RuleKind, When};
 use super::table_states::{Met, shown, status_after};
 use super::tagged::{sets_tags, wrong_tag};
-use super::targets::Targets;
 use super::unprocessed::HeldBack;
 use crate::dispatch::{Circumstances, Dropped, Handler};
 use crate::instance::Instance;
@@ -25,7 +25,7 @@ use crate::instance::Instance;
 struct Call<'a> {
     operation: Operation,
     namespace: &'a Arc<Namespace>,
-    targets: Targets,
+    subjects: RequestSubjects,
 }
 
 impl TestControl {
@@ -63,9 +63,10 @@ impl TestControl {
             let (key, problem) = (&key, &error.to_string());
             return Ok(InjectedFault::WrongTag { key, problem }.into_response(operation));
         }
-        let call = Call { operation, namespace, targets: Targets::of(operation, &request) };
-        let rules = self.rules.of_tables(namespace, &call.targets.tables);
-        let plan = FaultPlan::of(&rules, operation, &call.targets);
+        let call =
+            Call { operation, namespace, subjects: RequestSubjects::of(operation, &request) };
+        let rules = self.rules.of_tables(namespace, &call.subjects.tables);
+        let plan = FaultPlan::of(&rules, operation, &call.subjects);
         // Before it holds the database: a restore need not wait for a request that only waits.
         tokio::time::sleep(Duration::from_millis(plan.latency_ms)).await;
         if let Some(effect) = plan.effect(When::Before) {
@@ -88,7 +89,7 @@ impl TestControl {
             RuleKind::Drop => return Err(Dropped),
             RuleKind::Unavailable => InjectedFault::ServiceUnavailable,
             RuleKind::Conflict => {
-                let actions = call.targets.actions;
+                let actions = call.subjects.actions;
                 InjectedFault::TransactionConflict { actions, position: effect.choose(actions) }
             }
             RuleKind::Throttle => self.throttled(call).await,
@@ -107,7 +108,7 @@ impl TestControl {
         let Some(traffic) = &instance.observability.traffic else { return };
         let engine = instance.database.engine();
         let known = engine.known_tables();
-        for name in &call.targets.tables {
+        for name in &call.subjects.tables {
             let table = TableName { namespace: Arc::clone(call.namespace), name: name.clone() };
             if engine.is_metering() && known.contains_key(&table) {
                 traffic.note_injected_error(table, call.operation);
@@ -117,12 +118,12 @@ impl TestControl {
 
     /// Requests for items are throttled by the table's capacity, others by their number.
     async fn throttled(&self, call: &Call<'_>) -> InjectedFault<'static> {
-        let Call { namespace, targets, .. } = call;
+        let Call { namespace, subjects, .. } = call;
         let engine = self.instance().database.engine().clone();
-        if let (Some(name), Some(access)) = (targets.tables.first(), targets.access) {
+        if let (Some(name), Some(access)) = (subjects.tables.first(), subjects.access) {
             let name = TableName { namespace: Arc::clone(namespace), name: name.clone() };
             if let Ok(table) = engine.table(&name).await {
-                let index = targets.index.as_deref();
+                let index = subjects.index.as_deref();
                 return InjectedFault::Throttled(Throttled::by(&table, index, access));
             }
         }
@@ -138,16 +139,16 @@ impl TestControl {
         mut body: Bytes,
         mut request: Value,
     ) -> Result<Response, Dropped> {
-        let Call { operation, namespace, targets } = call;
+        let Call { operation, namespace, subjects } = call;
         let operation = *operation;
         let instance = self.hold().await;
         let now_ms = instance.database.engine().clock().now_ms();
-        let status = match self.states.meet(operation, namespace, &targets.tables, now_ms) {
+        let status = match self.states.meet(operation, namespace, &subjects.tables, now_ms) {
             Met::Answer(response) => return Ok(response),
             Met::Status(status) => Some(status),
             Met::Nothing => None,
         };
-        let name = targets.tables.first().filter(|_| status_after(operation).is_some());
+        let name = subjects.tables.first().filter(|_| status_after(operation).is_some());
         let name =
             name.map(|name| TableName { namespace: Arc::clone(namespace), name: name.clone() });
         // A table that is gone afterwards has its tags only now, and a new one only afterwards.
@@ -191,7 +192,7 @@ impl TestControl {
         let engine = instance.database.engine();
         let fired = plan.of_shards.iter().filter(|rule| rule.fire().is_some());
         for rule in fired.map(|fired| &fired.rule) {
-            for table in call.targets.tables.iter().filter(|it| rule.matches_table(it, None)) {
+            for table in call.subjects.tables.iter().filter(|it| rule.matches_table(it, None)) {
                 let namespace = Arc::clone(call.namespace);
                 let name = TableName { namespace, name: table.clone() };
                 // A table without a stream, or with as many shards as it may have, stays as it is.

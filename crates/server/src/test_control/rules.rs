@@ -14,9 +14,9 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::Access;
 
 use super::draw::Draws;
+use super::request_subjects::RequestSubjects;
 use super::rule::{Rule, RuleKind};
 use super::tagged::TaggedTables;
-use super::targets::Targets;
 
 /// Each request is compared with all of them.
 const RULES_MAX: usize = 100;
@@ -181,10 +181,10 @@ impl ActiveRule {
         ActiveRule { id, rule, draws, matched: AtomicU64::new(0), fired: AtomicU64::new(0) }
     }
 
-    pub fn matches(&self, operation: Operation, targets: &Targets) -> bool {
+    pub fn matches(&self, operation: Operation, subjects: &RequestSubjects) -> bool {
         // A statement may read or write.
-        let is_access = !self.rule.kind.is_of_shards() || targets.access == Some(Access::Write);
-        is_access && self.rule.matches(operation, &targets.tables, targets.index.as_deref())
+        let is_access = !self.rule.kind.is_of_shards() || subjects.access == Some(Access::Write);
+        is_access && self.rule.matches(operation, &subjects.tables, subjects.index.as_deref())
     }
 
     /// Counts a match, and decides whether the rule happens to it.

@@ -5,7 +5,7 @@ use zenobe_api::Operation;
 use zenobe_engine::throughput::cause::Access;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Targets {
+pub struct RequestSubjects {
     pub tables: Vec<String>,
     pub index: Option<String>,
     /// Of a transaction.
@@ -31,36 +31,39 @@ fn access_of(operation: Operation) -> Option<Access> {
     }
 }
 
-impl Targets {
+impl RequestSubjects {
     /// Reads as much as it understands. What is wrong with the request, the database says.
-    pub fn of(operation: Operation, request: &Value) -> Targets {
-        let mut targets = Targets { access: access_of(operation), ..Targets::default() };
+    pub fn of(operation: Operation, request: &Value) -> RequestSubjects {
+        let mut subjects =
+            RequestSubjects { access: access_of(operation), ..RequestSubjects::default() };
         match operation {
             Operation::BatchGetItem | Operation::BatchWriteItem => {
                 let tables = request["RequestItems"].as_object().into_iter().flatten();
-                tables.for_each(|(table, _)| targets.add(table));
+                tables.for_each(|(table, _)| subjects.add(table));
             }
             Operation::TransactWriteItems | Operation::TransactGetItems => {
                 let actions = request["TransactItems"].as_array().into_iter().flatten();
                 for action in actions {
-                    targets.actions += 1;
+                    subjects.actions += 1;
                     let parts = action.as_object().into_iter().flat_map(|action| action.values());
                     parts
                         .filter_map(|part| part["TableName"].as_str())
-                        .for_each(|it| targets.add(it));
+                        .for_each(|it| subjects.add(it));
                 }
             }
-            Operation::ExecuteStatement => targets.add_statement(&request["Statement"]),
-            Operation::BatchExecuteStatement => targets.add_statements(&request["Statements"]),
-            Operation::ExecuteTransaction => targets.add_statements(&request["TransactStatements"]),
+            Operation::ExecuteStatement => subjects.add_statement(&request["Statement"]),
+            Operation::BatchExecuteStatement => subjects.add_statements(&request["Statements"]),
+            Operation::ExecuteTransaction => {
+                subjects.add_statements(&request["TransactStatements"]);
+            }
             _ => {
                 let named = ["TableName", "ResourceArn", "StreamArn"].iter();
                 let table = named.filter_map(|name| request[*name].as_str()).next();
-                table.into_iter().for_each(|table| targets.add(table));
-                targets.index = request["IndexName"].as_str().map(str::to_owned);
+                table.into_iter().for_each(|table| subjects.add(table));
+                subjects.index = request["IndexName"].as_str().map(str::to_owned);
             }
         }
-        targets
+        subjects
     }
 
     fn add_statements(&mut self, statements: &Value) {
@@ -109,9 +112,9 @@ mod tests {
     fn requests_name_their_tables_in_many_ways() {
         let check = |operation: &str, request: Value, tables: &[&str], index: Option<&str>| {
             let operation = Operation::from_name(operation).unwrap();
-            let targets = Targets::of(operation, &request);
-            assert_eq!(targets.tables, tables, "{request}");
-            assert_eq!(targets.index.as_deref(), index, "{request}");
+            let subjects = RequestSubjects::of(operation, &request);
+            assert_eq!(subjects.tables, tables, "{request}");
+            assert_eq!(subjects.index.as_deref(), index, "{request}");
         };
         check("GetItem", json!({"TableName": "a"}), &["a"], None);
         check("Query", json!({"TableName": "a", "IndexName": "i"}), &["a"], Some("i"));
@@ -131,9 +134,10 @@ mod tests {
         check("ExecuteStatement", json!({"Statement": "insert into a value {}"}), &["a"], None);
         check("ListTables", json!({}), &[], None);
         check("GetItem", json!([]), &[], None);
-        let targets = Targets::of(Operation::TransactWriteItems, &json!({ "TransactItems": puts }));
-        assert_eq!((targets.actions, targets.access), (3, Some(Access::Write)));
-        let access = |operation, request| Targets::of(operation, &request).access;
+        let subjects =
+            RequestSubjects::of(Operation::TransactWriteItems, &json!({ "TransactItems": puts }));
+        assert_eq!((subjects.actions, subjects.access), (3, Some(Access::Write)));
+        let access = |operation, request| RequestSubjects::of(operation, &request).access;
         let statement = |text: &str| json!({ "Statement": text });
         let of_statement = |text| access(Operation::ExecuteStatement, statement(text));
         assert_eq!(of_statement("select * FROM a"), Some(Access::Read));
