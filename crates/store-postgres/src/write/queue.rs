@@ -235,7 +235,7 @@ impl Queue {
             segments.iter().flat_map(|segment| segment.entries.keys().cloned()).collect();
         group.join(seen, segments, answer)?;
         state.overlay(place, set, own_keys);
-        state.idle.send_replace(false);
+        state.idle.send_if_modified(|idle| std::mem::replace(idle, false));
         state.observe_writes();
         self.pump(&mut state);
         Ok(Joined::Waiting(answered))
