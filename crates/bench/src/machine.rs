@@ -67,7 +67,7 @@ pub fn watching_memory<T>(process: u32, work: impl FnOnce() -> Result<T>) -> Res
     })
 }
 
-/// The processor time that a process and its children have used since they started.
+/// The processor time that a process and its children, running or ended, have used since they started.
 pub fn cpu_time(process: u32) -> Result<Duration> {
     let mut sum = own_cpu_time(process)?;
     let path = format!("/proc/{process}/task/{process}/children");
@@ -80,13 +80,17 @@ pub fn cpu_time(process: u32) -> Result<Duration> {
     Ok(sum)
 }
 
+/// That of the process, and of its children that have ended.
 fn own_cpu_time(process: u32) -> Result<Duration> {
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The program's name is in parentheses and may contain spaces.
     let (_, fields) = text.rsplit_once(')').ok_or("the process has no statistics")?;
-    let mut ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
-    let mut next = || -> Result<u64> { Ok(ticks.next().ok_or("the statistics end early")??) };
-    let total = next()? + next()?;
+    let ticks = fields.split_whitespace().skip(11).take(4);
+    let ticks: Vec<u64> = ticks.map(str::parse).collect::<std::result::Result<_, _>>()?;
+    if ticks.len() < 4 {
+        return Err("the statistics end early".into());
+    }
+    let total: u64 = ticks.iter().sum();
     Ok(Duration::from_secs_f64(total as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
@@ -108,6 +112,16 @@ mod tests {
         assert!(memory.anonymous_mib > 0.0);
         assert!(cpu_time(std::process::id()).unwrap() < Duration::from_secs(3600));
         assert!(cpu_time(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn children_that_have_ended_count() {
+        let own = std::process::id();
+        let before = cpu_time(own).unwrap();
+        let loop_ = "n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done";
+        let status = std::process::Command::new("sh").args(["-c", loop_]).status().unwrap();
+        assert!(status.success());
+        assert!(cpu_time(own).unwrap() >= before + Duration::from_millis(20));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zenobe_load::{Plan, Workload};
 
 use crate::load::{self, lane};
-use crate::measure::{Lane, Sample, interleave};
+use crate::measure::{Lane, Sample, Series, interleave};
 use crate::outcome::{Chart, Finding, Outcome, Section, count};
 use crate::subjects::bare_client::BareClient;
 use crate::subjects::postgres::{Pgbench, Postgres};
@@ -92,10 +92,8 @@ fn writes(context: &Context<'_>, postgres: &Postgres, nodes: &[Server; 2]) -> Re
     load::prepare("many nodes", &one)?;
     let both = [put(&nodes[0], WRITE_CONNECTIONS / 2)?, put(&nodes[1], WRITE_CONNECTIONS / 2)?];
     let lanes = vec![
-        Lane::new("bare pgbench, one upsert per transaction", |duration| {
-            Ok(Sample::of_rate(pgbench.transactions_per_second(duration)?))
-        }),
-        lane("PutItem through one node", one),
+        Lane::new("bare pgbench, one upsert per transaction", |duration| pgbench.sample(duration)),
+        load::watched_lane("PutItem through one node", one, postgres.id()),
         Lane::new("PutItem through two nodes", |duration| together(&both, duration)),
     ];
     let series = interleave("many nodes, writes", effort.rounds, effort.duration, lanes)?;
@@ -108,12 +106,19 @@ fn writes(context: &Context<'_>, postgres: &Postgres, nodes: &[Server; 2]) -> Re
     let note = format!(
         "{WRITE_CONNECTIONS} connections to one node, which has the table to itself, or half of them to each of two nodes that write to the same items. Every write is durable (`fsync` and `synchronous_commit` are on). \
          pgbench does one upsert of a row of about 400 bytes per transaction, prepared, with the number of clients that is fastest: {}. Clients, nodes and \
-         PostgreSQL share the machine's cores.",
+         PostgreSQL share the machine's cores. PostgreSQL itself takes {} of processor time for a transaction of pgbench, and {} for a \
+         PutItem through one node.",
         pgbench.describe(),
+        cpu_time(&series[0]),
+        cpu_time(&series[1]),
     );
     let sections = vec![Section::of_series("Many nodes: writes", &note, &series)];
     let charts = vec![Chart::of_series("Writes through nodes on PostgreSQL", &series)];
     Ok(Outcome { findings: vec![against_pgbench, against_one], sections, charts })
+}
+
+fn cpu_time(series: &Series) -> String {
+    series.cpu_us().map_or("–".to_owned(), |time| format!("{time:.0} µs"))
 }
 
 /// Runs both plans at once. Their rates add up.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::Result;
+use crate::measure::Sample;
+use crate::{Result, machine};
 
 /// More than the data of most groups, and as many log files as a measurement writes.
 const SETTINGS: &str = "-c shared_buffers=1GB -c max_wal_size=8GB -c checkpoint_timeout=30min";
@@ -21,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Postgres {
     port: u16,
     programs: PathBuf,
+    /// The parent of all its processes.
+    id: u32,
     script: Child,
 }
 
@@ -44,11 +47,17 @@ impl Postgres {
         let programs = line.trim_end().strip_prefix("ready ").map(PathBuf::from);
         let programs =
             programs.ok_or("PostgreSQL does not start: cargo xtask postgres fetches one")?;
-        Ok(Postgres { port, programs, script })
+        let first_line = std::fs::read_to_string(directory.join("data/postmaster.pid"))?;
+        let id = first_line.lines().next().unwrap_or_default().trim().parse()?;
+        Ok(Postgres { port, programs, id, script })
     }
 
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.id
     }
 
     /// `PostgreSQL 18.6`.
@@ -123,7 +132,20 @@ impl Pgbench<'_> {
         Ok(best.ok_or("there is no number of clients")?.1)
     }
 
-    pub fn transactions_per_second(&self, duration: Duration) -> Result<f64> {
+    fn transactions_per_second(&self, duration: Duration) -> Result<f64> {
+        tps(&self.run(duration)?)
+    }
+
+    /// A measurement that includes PostgreSQL's processor time.
+    pub fn sample(&self, duration: Duration) -> Result<Sample> {
+        let before = machine::cpu_time(self.postgres.id)?;
+        let report = self.run(duration)?;
+        let used = machine::cpu_time(self.postgres.id)?.saturating_sub(before);
+        let cpu_us = used.as_secs_f64() * 1e6 / transactions(&report)?;
+        Ok(Sample { cpu_us: Some(cpu_us), ..Sample::of_rate(tps(&report)?) })
+    }
+
+    fn run(&self, duration: Duration) -> Result<String> {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut command = Command::new(self.postgres.programs.join("pgbench"));
         command
@@ -133,7 +155,7 @@ impl Pgbench<'_> {
             .arg(format!("--time={}", duration.as_secs_f64().ceil()))
             .arg(format!("--file={}", self.script.display()))
             .arg(self.postgres.url());
-        tps(&run(&mut command)?)
+        run(&mut command)
     }
 
     pub fn describe(&self) -> String {
@@ -146,6 +168,14 @@ fn tps(report: &str) -> Result<f64> {
     let rate = report.lines().find_map(|line| line.strip_prefix("tps = "));
     let rate = rate.and_then(|rate| rate.split_whitespace().next()?.parse().ok());
     rate.ok_or_else(|| format!("pgbench reports no rate: {report}").into())
+}
+
+/// The number of transactions in it.
+fn transactions(report: &str) -> Result<f64> {
+    const LINE: &str = "number of transactions actually processed: ";
+    let number = report.lines().find_map(|line| line.strip_prefix(LINE));
+    let number = number.and_then(|number| number.trim().parse().ok());
+    number.ok_or_else(|| format!("pgbench reports no transactions: {report}").into())
 }
 
 /// The output of a command that succeeds.
@@ -164,9 +194,11 @@ mod tests {
 
     #[test]
     fn the_rate_is_the_one_without_connecting() {
-        let report = "number of failed transactions: 0 (0.000%)\nlatency average = 1.204 ms\n\
+        let report = "number of transactions actually processed: 33240\n\
+            number of failed transactions: 0 (0.000%)\nlatency average = 1.204 ms\n\
             initial connection time = 15.1 ms\ntps = 3322.581 (without initial connection time)\n";
         assert_eq!(tps(report).unwrap(), 3322.581);
-        assert!(tps("pgbench: error").is_err());
+        assert_eq!(transactions(report).unwrap(), 33_240.0);
+        assert!(tps("pgbench: error").is_err() && transactions("pgbench: error").is_err());
     }
 }
