@@ -21,7 +21,7 @@ mod items;
 mod pages;
 mod parameters;
 
-pub(crate) use items::{FillTicket, ItemCache, Lookup, WritesInFlight};
+pub(crate) use items::{FillTicket, ItemCache, Lookup, UncommittedWrites};
 pub(crate) use pages::{CachedRequest, PageCache};
 
 use crate::Engine;

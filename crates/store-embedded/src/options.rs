@@ -24,10 +24,10 @@ pub struct Options {
     pub cache_bytes: usize,
     /// How much is written before a memtable goes to disk. Also the approximate size of a log file.
     pub write_buffer_bytes: usize,
-    /// The writes that may be in flight together; more wait before they are decided.
-    pub in_flight_writes_max: usize,
-    /// The bytes that may be in flight together, exceeded at most by the writes being decided.
-    pub in_flight_bytes_max: usize,
+    /// The writes that may be queued and not yet answered; more wait before they are decided.
+    pub unanswered_writes_max: usize,
+    /// Their bytes, exceeded at most by the writes being decided.
+    pub unanswered_bytes_max: usize,
     /// Opens a database whose log is damaged, without the acknowledged writes behind the damage. This applies to the
     /// opening only: a store that recovers from a later failure refuses a log that is damaged then.
     pub accept_log_damage: bool,
@@ -43,8 +43,8 @@ impl Default for Options {
             durability: Durability::default(),
             cache_bytes: 384 << 20,
             write_buffer_bytes: 64 << 20,
-            in_flight_writes_max: 16 * 1024,
-            in_flight_bytes_max: 64 << 20,
+            unanswered_writes_max: 16 * 1024,
+            unanswered_bytes_max: 64 << 20,
             accept_log_damage: false,
             prefixes: None,
             is_served: true,

@@ -9,7 +9,7 @@
 //! * [`lines`]: the lines of DYNAMODB_JSON files. Their JSON is `api`'s, which has the one codec
 //!   for it.
 //! * [`compression`]: gzip and zstd.
-//! * [`manifest`]: the files beside the data of an export.
+//! * [`manifest`] and [`export_layout`]: the files beside the data of an export, and where each file is.
 //! * [`objects`]: S3, or a directory in its place.
 //! * [`sqlite`]: the rows of SQLite's files, which DynamoDB Local keeps its tables in.
 //! * [`parquet`]: files of columns, for analysis.
@@ -20,6 +20,7 @@ mod byte_window;
 pub mod compression;
 pub mod csv;
 mod csv_write;
+pub mod export_layout;
 pub mod ion;
 pub mod lines;
 pub mod manifest;

@@ -9,7 +9,7 @@ mod run;
 use zenobe_engine::export::{ExportSource, SOURCE};
 use zenobe_engine::jobs::{JobRow, JobStatus};
 use zenobe_engine::schema::{Namespace, table_arn};
-use zenobe_transfer::manifest::Layout;
+use zenobe_transfer::export_layout::Layout;
 use zenobe_value::{AttributeValue, Attributes};
 
 use crate::json::Writer;

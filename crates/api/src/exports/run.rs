@@ -16,7 +16,8 @@ use zenobe_engine::clock::iso8601_without_zone;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::export::ExportSource;
 use zenobe_engine::jobs::{FailedTable, Job, JobHandler};
-use zenobe_transfer::manifest::{self, ExportWindow, Layout, Summary};
+use zenobe_transfer::export_layout::Layout;
+use zenobe_transfer::manifest::{self, ExportWindow, Summary};
 use zenobe_transfer::objects::{Bucket, Encryption, ObjectStoreOptions};
 
 use super::files::{OpenFile, Part, Rendering, WholeFile};

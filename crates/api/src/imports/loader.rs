@@ -14,8 +14,8 @@ use zenobe_engine::error::{Error, Result};
 use zenobe_engine::jobs::Job;
 use zenobe_engine::schema::IndexKind;
 use zenobe_engine::{Engine, ItemLoad, LoadedSizes};
-use zenobe_transfer::manifest;
 use zenobe_transfer::objects::{Bucket, Object, ObjectError};
+use zenobe_transfer::{export_layout, manifest};
 use zenobe_value::EncodedItem;
 
 use super::ImportProgress;
@@ -314,7 +314,7 @@ async fn checksums(
     objects: &[Object],
 ) -> Result<HashMap<String, String>, ObjectError> {
     let mut keys: Vec<String> =
-        objects.iter().filter_map(|object| manifest::files_beside(&object.key)).collect();
+        objects.iter().filter_map(|object| export_layout::files_beside(&object.key)).collect();
     keys.dedup();
     let mut checksums = HashMap::new();
     for key in keys {

@@ -111,10 +111,10 @@ impl ItemCache {
     }
 
     /// Announces writes of these keys. Call one of the methods of the result when they have ended.
-    pub fn begin_writes<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> WritesInFlight<'_> {
+    pub fn begin_writes<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> UncommittedWrites<'_> {
         let at_ms = self.clock.now_ms();
         let writes = keys.map(|key| self.begin_write(key, at_ms)).collect();
-        WritesInFlight { cache: self, at_ms, writes }
+        UncommittedWrites { cache: self, at_ms, writes }
     }
 
     fn begin_write(&self, key: &Key, now_ms: u64) -> WriteInFlight {
@@ -150,7 +150,7 @@ impl CacheShard {
 }
 
 /// Writes that may be committed at any time from now on. If it is dropped, their outcome is unknown.
-pub(crate) struct WritesInFlight<'a> {
+pub(crate) struct UncommittedWrites<'a> {
     cache: &'a ItemCache,
     at_ms: u64,
     writes: Vec<WriteInFlight>,
@@ -163,7 +163,7 @@ struct WriteInFlight {
     alone_as: Option<u64>,
 }
 
-impl WritesInFlight<'_> {
+impl UncommittedWrites<'_> {
     /// Ends the writes: each key has this item now, or none.
     pub fn written<'i>(mut self, items: impl Iterator<Item = Option<&'i EncodedItem>>) {
         let at_ms = self.at_ms;
@@ -202,7 +202,7 @@ impl CacheShard {
     }
 }
 
-impl Drop for WritesInFlight<'_> {
+impl Drop for UncommittedWrites<'_> {
     fn drop(&mut self) {
         for WriteInFlight { key, hash, .. } in self.writes.drain(..) {
             let closed_until_ms = self.cache.clock.now_ms().saturating_add(UNSETTLED_MS);

@@ -6,7 +6,7 @@ use zenobe_store::{Batch, Key, Mutation, Value, WriteSet, write_with};
 use zenobe_value::EncodedItem;
 
 use crate::Engine;
-use crate::cache::WritesInFlight;
+use crate::cache::UncommittedWrites;
 use crate::capacity_units::item_write_halves;
 use crate::catalog::{GuardCheck, Table};
 use crate::change::{Cause, Change, ChangeEffect, KnownEntries, NeedsEntries, size_bytes};
@@ -156,7 +156,7 @@ fn written_keys<'a>(intents: &'a [Intent<'_>]) -> impl Iterator<Item = &'a Key> 
 
 /// Tells the cache of items what has become of a write.
 fn write_through(
-    cached: WritesInFlight<'_>,
+    cached: UncommittedWrites<'_>,
     intents: &[Intent<'_>],
     terms: Terms<'_>,
     committed: &Committed,

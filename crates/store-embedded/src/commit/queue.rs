@@ -97,8 +97,8 @@ impl Queue {
         Queue {
             state: Mutex::default(),
             changed: Condvar::new(),
-            unanswered_writes_max: options.in_flight_writes_max.max(1),
-            unanswered_bytes_max: options.in_flight_bytes_max.max(1),
+            unanswered_writes_max: options.unanswered_writes_max.max(1),
+            unanswered_bytes_max: options.unanswered_bytes_max.max(1),
         }
     }
 

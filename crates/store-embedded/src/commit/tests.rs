@@ -286,7 +286,7 @@ fn a_failed_store_is_followed_only_after_it_has_recovered() {
 /// What the sync thread held when it ended must not count as unanswered forever.
 #[test]
 fn the_store_recovers_from_the_end_of_its_sync_thread() {
-    let options = Options { in_flight_writes_max: 2, ..Options::default() };
+    let options = Options { unanswered_writes_max: 2, ..Options::default() };
     let mut opened = Opened::with_sync_thread(options, |store| {
         let store = Arc::clone(store);
         let defect = |written: &mpsc::Receiver<CommitGroup>| {

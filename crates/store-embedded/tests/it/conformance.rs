@@ -49,8 +49,8 @@ mod os {
 mod under_back_pressure {
     use super::{Embedded, Options};
     zenobe_store::conformance_tests!(Embedded::new(Options {
-        in_flight_writes_max: 2,
-        in_flight_bytes_max: 500,
+        unanswered_writes_max: 2,
+        unanswered_bytes_max: 500,
         ..Options::default()
     }));
 }

@@ -43,7 +43,7 @@ fn writes_that_share_only_a_guard_are_decided_side_by_side() {
 fn what_is_in_flight_is_bounded() {
     const MAX: usize = 10;
     let directory = tempdir().unwrap();
-    let options = Options { in_flight_writes_max: MAX, ..Options::default() };
+    let options = Options { unanswered_writes_max: MAX, ..Options::default() };
     let store = EmbeddedStore::open(directory.path(), options).unwrap();
     let (decided, peak) = (AtomicU64::new(0), AtomicU64::new(0));
     let write = |number: usize| {

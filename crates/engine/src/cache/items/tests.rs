@@ -34,7 +34,7 @@ impl Harness {
         }
     }
 
-    fn begin_write(&self) -> WritesInFlight<'_> {
+    fn begin_write(&self) -> UncommittedWrites<'_> {
         self.cache.begin_writes([key()].iter())
     }
 
@@ -58,7 +58,7 @@ fn item(value: &str) -> EncodedItem {
     EncodedItem::encode(&Attributes::from([("v".to_owned(), value)]))
 }
 
-fn write(writes: WritesInFlight<'_>, value: &str) {
+fn write(writes: UncommittedWrites<'_>, value: &str) {
     writes.written([Some(&item(value))].into_iter());
 }
 
@@ -165,7 +165,7 @@ fn no_schedule_shows_a_state_from_before_an_ended_write() {
         // The store's value is the number of the last commit.
         let (mut committed, mut acknowledged) = (0_u32, 0_u32);
         let mut reads: Vec<(FillTicket, Option<u32>)> = Vec::new();
-        let mut writes: Vec<(WritesInFlight<'_>, Option<u32>)> = Vec::new();
+        let mut writes: Vec<(UncommittedWrites<'_>, Option<u32>)> = Vec::new();
         for _ in 0..30 {
             harness.clock.advance_ms(1);
             match random.random_range(0..6) {
