@@ -201,14 +201,18 @@ fn prepare<'i>(
     Ok(Intent::new(Arc::clone(table), key, condition, WriteAction::Put(item.clone())))
 }
 
-/// Puts copies of items into a new table that only their job writes to. They come with their keys in the table that they are copied
-/// from, which has the same key schema, and none of them may have been put before. An attribute whose type is not that of an index key
+/// Puts copies of items into a new table that only their job writes to. They come in the order of their keys in the table that they are
+/// copied from, which has the same key schema, and none of them may have been put before. An attribute whose type is not that of an index key
 /// is no error here: such an item is not indexed, like items that were written before the index.
 pub(crate) fn inserts(
     table: &Arc<Table>,
     items: &[(Key, EncodedItem)],
 ) -> Result<Vec<Intent<'static>>> {
     let keys = &table.definition().keys;
+    if !items.is_sorted_by(|(one, _), (next, _)| one < next) {
+        let detail = "the items to copy are not in the order of their keys".to_owned();
+        return Err(Error::Corrupt { detail });
+    }
     let insert = |(key, item): &(Key, EncodedItem)| {
         let suffix = keyspace::suffix_of_item(key).unwrap_or_default();
         let key = PrimaryKey::from_item_key(keys, suffix)?;

@@ -264,7 +264,7 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
 /// Which mutations put a key that the write declared, and not one that the decision derived from it. The value cache
 /// keeps the former: whoever names a key is likely to name it again, while derived rows are scanned.
 fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
-    // Restores and imports declare thousands of keys at once, and put them in the same order.
+    // Imports declare thousands of keys at once, and put them in the same order.
     let mut in_order = set.keys.iter().peekable();
     let mut many: Option<HashSet<&Key>> = None;
     let mut is_declared = |mutation: &Mutation| {

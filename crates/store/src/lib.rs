@@ -146,7 +146,8 @@ pub trait Store: Reader + 'static {
     /// write's guards or keys is decided between this write's reads and its place in the commit
     /// order. Two writes that share only guards run side by side. A batch may only put or delete
     /// keys that its write set declares as `keys`, or keys that are functions of them (index
-    /// entries of a locked item). Appends and counters need no declaration.
+    /// entries of a locked item), or that nobody else writes as long as it declares one of them (items
+    /// of a table that a job fills). Appends and counters need no declaration.
     ///
     /// If the returned future is dropped, the batch is either never decided or committed as usual.
     ///

@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** nothing else in the engine writes items, index entries or their counters. Every
 //! operation that changes an item (put, update, delete, batch, transaction, expiry) locks the
-//! item's key, reads the old item under the lock, and passes both images to a [`Change`].
+//! item's key, reads the old item under the lock, and passes both images to a [`Change`]. A job that
+//! fills a new table with items that are known to be absent locks only its own row.
 //! Everything that follows from them goes into one atomic batch.
 
 pub(crate) mod backfill_entries;

@@ -69,7 +69,7 @@ impl Job {
             let (lease_guards, reads) = reads.split_at(lease.guards().len());
             lease.check(lease_guards)?;
             let (guards, rows) = reads.split_at(guards.len());
-            let mut row = running(rows[0].as_ref())?;
+            let mut row = continued(rows[0].as_ref(), &self.row.progress)?;
             row.progress = new.clone();
             let mut batch = Batch::new();
             add(guards, &mut batch)?;
@@ -107,7 +107,7 @@ impl Job {
     }
 
     /// Copies items of another table, which come with their keys there, into the new table that the job fills, and stores what is done
-    /// then, in one write. So no item is ever put twice, and nothing is read.
+    /// then, in one write. So no item is ever put twice, and no item is read.
     ///
     /// # Errors
     /// [`Error::TableNotFound`] if the table is gone. Nothing is written then. If an error leaves open whether the write has
@@ -144,8 +144,8 @@ impl Job {
     }
 
     fn step<'a>(&'a self, progress: &'a Attributes) -> JobStep<'a> {
-        let saved = Mutex::default();
-        JobStep { key: key_of(&self.row), lease: &self.lease, progress, saved }
+        let (before, saved) = (&self.row.progress, Mutex::default());
+        JobStep { key: key_of(&self.row), lease: &self.lease, before, progress, saved }
     }
 
     fn note_saved(&mut self, engine: &Engine, saved: Option<JobRow>) {
@@ -234,6 +234,8 @@ impl Engine {
 pub(crate) struct JobStep<'a> {
     key: Key,
     lease: &'a Lease,
+    /// What had been done before the step.
+    before: &'a Attributes,
     progress: &'a Attributes,
     /// The job's row as the last decision left it.
     saved: Mutex<Option<JobRow>>,
@@ -251,11 +253,24 @@ impl<'a> JobStep<'a> {
 
     /// Adds the progress to the batch. `stored` is the job's row.
     pub(crate) fn save(&self, stored: Option<&Value>, batch: &mut Batch) -> Result<()> {
-        let mut row = running(stored)?;
+        let mut row = continued(stored, self.before)?;
         row.progress = self.progress.clone();
         batch.put(self.key.clone(), row.encode());
         *self.saved.lock() = Some(row);
         Ok(())
+    }
+}
+
+/// The stored row of a job that goes on where this step begins. After an error that left open whether a step was written, a node may read
+/// an old state of the row, and the lease is still its own: only the row itself tells that the step has been done.
+fn continued(row: Option<&Value>, before: &Attributes) -> Result<JobRow> {
+    let row = running(row)?;
+    match row.progress == *before {
+        true => Ok(row),
+        false => {
+            let detail = "a step of the job was written after all".to_owned();
+            Err(Error::Unavailable { detail })
+        }
     }
 }
 

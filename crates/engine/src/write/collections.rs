@@ -13,7 +13,7 @@ use crate::keys::PrimaryKey;
 use crate::keyspace;
 
 use super::commit::WrittenItem;
-use super::intent::Intent;
+use super::intent::{Declaration, Intent};
 
 /// The sizes of the item collections that the intents write to, read before the write.
 ///
@@ -81,7 +81,7 @@ impl CollectionSizes {
 
 /// The counter of the collection that an intent writes to, on tables with collections.
 fn collection_key(intent: &Intent<'_>) -> Option<Key> {
-    (!intent.is_check() && has_collections(&intent.table))
+    (intent.declaration() == Declaration::Key && has_collections(&intent.table))
         .then(|| keyspace::collection_size(intent.table.definition().id, intent.key.partition()))
 }
 

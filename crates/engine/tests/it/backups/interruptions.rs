@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
+use parking_lot::Mutex;
 use zenobe_store::layer::Layer;
-use zenobe_store::{CommitOutcome, Decide, Result as StoreResult, WriteSet};
+use zenobe_store::{CommitOutcome, Decide, Key, Result as StoreResult, Value, WriteSet};
 
 use super::*;
 
@@ -148,4 +149,78 @@ fn a_backup_can_be_deleted_while_it_is_copied() {
             }
         }
     });
+}
+
+/// Loses the answer to each write of a job that was not lost before, and then shows the job's row as it was, once. So does a store that
+/// recovers from a failure.
+struct ForgetfulStore {
+    below: Arc<dyn Store>,
+    writes: AtomicUsize,
+    old_row: Mutex<Option<(Key, Option<Value>)>>,
+}
+
+impl Layer for ForgetfulStore {
+    fn below(&self) -> &Arc<dyn Store> {
+        &self.below
+    }
+
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, StoreResult<Option<Value>>> {
+        match self.old_row.lock().take_if(|(row, _)| row == key) {
+            Some((_, old)) => std::future::ready(Ok(old)).boxed(),
+            None => self.below.get(key),
+        }
+    }
+
+    fn write<'a>(
+        &'a self,
+        set: WriteSet<'a>,
+        decide: &'a mut Decide<'a>,
+    ) -> BoxFuture<'a, StoreResult<CommitOutcome>> {
+        let Some(row) = set.keys.first().filter(|key| key.first() == Some(&b'W')) else {
+            return self.below.write(set, decide);
+        };
+        // Every third write of a job is lost, and the two attempts after it are not.
+        let number = self.writes.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let before = self.below.get(row).await?;
+            let outcome = self.below.write(set, decide).await?;
+            if !number.is_multiple_of(3) {
+                return Ok(outcome);
+            }
+            *self.old_row.lock() = Some((row.clone(), before));
+            Err(zenobe_store::Error::Uncertain { detail: "a test".to_owned() })
+        }
+        .boxed()
+    }
+}
+
+/// A step that was written although its answer was lost is not done again: nothing counts twice.
+#[tokio::test(start_paused = true)]
+async fn steps_whose_answers_are_lost_are_done_once() {
+    for is_copied in [false, true] {
+        let mut world = World::new(MemoryStore::new()).await;
+        world.recover(true).await;
+        fill(&world, 7).await;
+        let before = world.state("t").await;
+        let id = world.back_up().await;
+        change(&mut world, 1).await;
+        if is_copied {
+            world.work().await;
+        }
+        world.begin_restore(&id, "restored").await.unwrap();
+        let (below, writes, old_row) = (world.store.clone(), AtomicUsize::new(0), Mutex::default());
+        let forgetful = Arc::new(ForgetfulStore { below, writes, old_row });
+        let script = open(forgetful.clone(), &world.clock).await;
+        for _ in 0..2 {
+            script.engine().run_pending_work().await.unwrap();
+        }
+        let writes = forgetful.writes.load(Ordering::SeqCst);
+        assert!(writes > 4, "several steps: {writes}");
+        reopen(&mut world).await;
+        world.work().await;
+        assert_eq!(world.state("restored").await, before);
+        // Of counters, too.
+        let found = world.engine().check_consistency(&world.script.table("restored")).await;
+        assert_eq!(found.unwrap(), Vec::new());
+    }
 }
