@@ -201,8 +201,8 @@ fn prepare<'i>(
     Ok(Intent::new(Arc::clone(table), key, condition, WriteAction::Put(item.clone())))
 }
 
-/// Puts copies of items into a new table that only their job writes to. They come in the order of their keys in the table that they are
-/// copied from, which has the same key schema, and none of them may have been put before. An attribute whose type is not that of an index key
+/// The intents that put copies of items into a new table that only their job writes to. The items come in the order of their keys in the
+/// table that they are copied from, which has the same key schema, and none of them may have been put before. An attribute whose type is not that of an index key
 /// is no error here: such an item is not indexed, like items that were written before the index.
 pub(crate) fn inserts(
     table: &Arc<Table>,
