@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 use zenobe_store::{Error, Key, Result};
 
+use crate::key_hash::KeyMap;
 use crate::pool::Pool;
 use crate::read::read_now;
 use crate::rows::Read;
@@ -146,7 +146,7 @@ async fn read_or_give_up(pool: &Arc<Pool>, keys: &[Key]) -> Result<Vec<Read>> {
 /// Every key once, and where each read finds its own.
 fn united(together: &[WaitingRead]) -> (Vec<Key>, Vec<Vec<usize>>) {
     let mut keys: Vec<Key> = Vec::new();
-    let mut known: FxHashMap<&[u8], usize> = FxHashMap::default();
+    let mut known: KeyMap<&[u8], usize> = KeyMap::default();
     let mut places = Vec::with_capacity(together.len());
     for waiting in together {
         let mut own = Vec::with_capacity(waiting.keys.len());

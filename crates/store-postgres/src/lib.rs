@@ -14,6 +14,7 @@ mod connect;
 mod dialect;
 mod gather;
 mod inspect;
+mod key_hash;
 mod keys;
 mod open;
 mod options;

@@ -106,7 +106,7 @@ impl Standbys {
         })
     }
 
-    /// Every host, and how far behind it is at most. `None` where nothing is known: it is no standby, or away.
+    /// Every host, and how far behind it is at most. `None` where nothing is known: it is not a standby, or away.
     pub fn behind(&self) -> Vec<(String, Option<Duration>)> {
         let behind = |standby: &Arc<Standby>| {
             let proof = standby.proven(Duration::MAX);

@@ -1,7 +1,8 @@
 //! A cache of values for decisions. The store confirms every value that a decision used, so entries may be stale.
 
-use rustc_hash::FxHashMap;
 use zenobe_store::{Key, Value};
+
+use crate::key_hash::KeyMap;
 
 /// The value of a key at a revision. A key without a revision has no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,8 +13,8 @@ pub struct Known {
 
 /// Two generations. Entries move to the young one when they are used. Once that takes half of the memory, the old one is dropped.
 pub struct Cache {
-    young: FxHashMap<Key, Known>,
-    old: FxHashMap<Key, Known>,
+    young: KeyMap<Key, Known>,
+    old: KeyMap<Key, Known>,
     young_bytes: usize,
     bytes_max: usize,
 }
@@ -23,7 +24,7 @@ const ENTRY_BYTES: usize = 120;
 
 impl Cache {
     pub fn new(bytes_max: usize) -> Cache {
-        Cache { young: FxHashMap::default(), old: FxHashMap::default(), young_bytes: 0, bytes_max }
+        Cache { young: KeyMap::default(), old: KeyMap::default(), young_bytes: 0, bytes_max }
     }
 
     pub fn get(&mut self, key: &Key) -> Option<Known> {

@@ -14,7 +14,6 @@ use std::convert::Infallible;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
-use rustc_hash::FxHashSet;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as PgError, Statement};
 use zenobe_store::stamp::{stamp_of, stamped_key};
@@ -23,6 +22,7 @@ use zenobe_store::{Error, Key, LogEnd, encode_log_entry, log_entry_key};
 use super::effects::{Append, Effect, Ticks, WritePhase};
 use super::group::{Expected, Group};
 use super::resolve::{Resolved, resolve};
+use crate::key_hash::KeySet;
 use crate::keys::{Digest, head, heads, whole};
 use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::sql::Session;
@@ -376,7 +376,7 @@ impl<'a> Changes<'a> {
         segment: &'a WritePhase,
         claims: &Claims<'a>,
         is_replaced: &dyn Fn(&Key) -> bool,
-        unmarked_counters: &FxHashSet<Key>,
+        unmarked_counters: &KeySet<Key>,
     ) -> Changes<'a> {
         let mut changes = Changes::default();
         for (key, value) in claims.keys.iter().zip(&claims.values) {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashSet;
 use tokio::sync::{oneshot, watch};
 use zenobe_store::{Error, Key};
 
 use super::effects::WritePhase;
+use crate::key_hash::KeySet;
 
 pub type GroupId = u64;
 
@@ -115,7 +115,7 @@ pub struct Group {
     /// Where its additions to counters go. No two groups in flight of a node share one. 0 until the group is sent.
     pub slot: i16,
     /// The counters whose rows it may have to create, and must lock.
-    pub unmarked_counters: FxHashSet<Key>,
+    pub unmarked_counters: KeySet<Key>,
     /// Whether some decision in it was made on what the node remembered, not on what it had just read.
     pub is_remembered: bool,
     size_bytes: usize,
@@ -154,7 +154,7 @@ impl Group {
             after: HashSet::new(),
             is_alone,
             slot: 0,
-            unmarked_counters: FxHashSet::default(),
+            unmarked_counters: KeySet::default(),
             is_remembered: false,
             size_bytes: 0,
             begun: Instant::now(),

@@ -5,10 +5,10 @@
 //! deleted or replaced the row meanwhile, such an addition finds that out and its transaction fails as a conflict; the next attempt
 //! locks the row and begins the slot again.
 
-use rustc_hash::{FxHashMap, FxHashSet};
 use zenobe_store::Key;
 
 use super::effects::{Effect, WritePhase};
+use crate::key_hash::{KeyMap, KeySet};
 
 /// Most tables have two counters, and some have one for each of their item collections.
 const COUNT_MAX: usize = 10_000;
@@ -19,13 +19,13 @@ pub const SLOTS: i16 = 64;
 #[derive(Default)]
 pub struct MarkedCounters {
     /// The slots that add to the counter's present row, as bits.
-    slots: FxHashMap<Key, u64>,
+    slots: KeyMap<Key, u64>,
 }
 
 impl MarkedCounters {
     /// The counters among these that the slot may have to begin with. A batch that deletes ranges, too, may delete a counter before
     /// it adds to it.
-    pub fn unmarked(&self, segments: &[WritePhase], slot: i16) -> FxHashSet<Key> {
+    pub fn unmarked(&self, segments: &[WritePhase], slot: i16) -> KeySet<Key> {
         let may_be_gone = segments.iter().any(|segment| !segment.ranges.is_empty());
         let is_marked = |key: &Key| {
             let marked = self.slots.get(key).is_some_and(|slots| slots & bit(slot) != 0);

@@ -27,7 +27,7 @@ use crate::pool::Pool;
 use crate::rows::Read;
 use effects::segments;
 use group::GroupResult;
-use queue::{Joined, Lookup, Manner, View, declared};
+use queue::{Joined, Lookup, Manner, SeenValues, declared};
 
 /// How often a write is decided before it fails with a conflict.
 const TRIES_MAX: u32 = 60;
@@ -106,7 +106,7 @@ async fn confirm_abort(
     queue: &Queue,
     set: WriteSet<'_>,
     keys: &[Key],
-    view: View,
+    view: SeenValues,
     decide: &mut Decide<'_>,
 ) -> Result<Option<Vec<Read>>> {
     view.settle().await;
@@ -116,7 +116,7 @@ async fn confirm_abort(
     queue.forget(set);
     let reads = read_keys(pool, keys).await?;
     queue.remember(set, &reads);
-    let decision = decide(&View::of(&reads).values);
+    let decision = decide(&SeenValues::of(&reads).values);
     Ok(batch(decision).map(|_| reads))
 }
 

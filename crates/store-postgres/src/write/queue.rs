@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use tokio::sync::{oneshot, watch};
 use zenobe_store::{Error, Key, KeyRange, Result, Value, WriteSet};
 
@@ -20,6 +19,7 @@ use super::effects::{Effect, WritePhase};
 use super::group::{Expected, Group, GroupId, GroupResult, QueueLoad, RecentPeak, SeenKey};
 use super::marked_counters::{MarkedCounters, SLOTS};
 use super::trust::CacheTrust;
+use crate::key_hash::KeyMap;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::rows::Read;
@@ -40,7 +40,7 @@ struct QueueState {
     /// Whether decisions on cached values are worth trying.
     trust: CacheTrust,
     /// The puts and deletes of groups that have not committed yet.
-    overlay: FxHashMap<Key, Overlaid>,
+    overlay: KeyMap<Key, Overlaid>,
     waiting: VecDeque<Group>,
     in_flight: HashMap<GroupId, Arc<Group>>,
     /// How many writes the groups in flight hold.
@@ -69,7 +69,7 @@ struct Overlaid {
 }
 
 /// The declared keys as a decision sees them.
-pub struct View {
+pub struct SeenValues {
     pub values: Vec<Option<Value>>,
     /// Where each of the values comes from.
     origins: Vec<ValueOrigin>,
@@ -80,9 +80,9 @@ enum ValueOrigin {
     InFlight { revision: Option<i64>, group: GroupId, change: u64, done: watch::Receiver<bool> },
 }
 
-impl View {
-    pub fn of(reads: &[Read]) -> View {
-        View {
+impl SeenValues {
+    pub fn of(reads: &[Read]) -> SeenValues {
+        SeenValues {
             values: reads.iter().map(|read| read.value.clone()).collect(),
             origins: reads.iter().map(|read| ValueOrigin::Settled(read.revision)).collect(),
         }
@@ -107,7 +107,7 @@ impl View {
 }
 
 pub enum Lookup {
-    Known(View),
+    Known(SeenValues),
     /// A key must be read first.
     Missing,
     /// The value of a key is unknown until this group commits.
@@ -135,7 +135,7 @@ impl Queue {
             cache: Cache::new(options.cache_bytes),
             counters: MarkedCounters::default(),
             trust: CacheTrust::default(),
-            overlay: FxHashMap::default(),
+            overlay: KeyMap::default(),
             waiting: VecDeque::new(),
             in_flight: HashMap::new(),
             writes_in_flight: 0,
@@ -169,7 +169,7 @@ impl Queue {
         }
         let count = set.guards.len() + set.keys.len();
         let mut view =
-            View { values: Vec::with_capacity(count), origins: Vec::with_capacity(count) };
+            SeenValues { values: Vec::with_capacity(count), origins: Vec::with_capacity(count) };
         for (position, key) in declared(set).enumerate() {
             let (value, origin) = match state.overlay.get(key) {
                 Some(overlaid) => match &overlaid.value {
@@ -212,7 +212,7 @@ impl Queue {
     pub fn join(
         self: &Arc<Queue>,
         set: WriteSet<'_>,
-        view: &View,
+        view: &SeenValues,
         segments: Vec<WritePhase>,
         manner: Manner,
     ) -> Result<Joined> {
@@ -369,7 +369,7 @@ impl QueueState {
     }
 
     /// Whether the values that a decision saw are still current.
-    fn is_as_seen(&mut self, set: WriteSet<'_>, view: &View) -> bool {
+    fn is_as_seen(&mut self, set: WriteSet<'_>, view: &SeenValues) -> bool {
         declared(set).zip(&view.origins).all(|(key, origin)| {
             match (self.overlay.get(key), origin) {
                 (Some(overlaid), ValueOrigin::InFlight { change, .. }) => {
@@ -388,7 +388,7 @@ impl QueueState {
     fn rests_on(
         &self,
         set: WriteSet<'_>,
-        view: &View,
+        view: &SeenValues,
         segments: &[WritePhase],
     ) -> HashSet<GroupId> {
         let mut after = HashSet::new();
@@ -544,7 +544,7 @@ impl Overlaid {
 }
 
 /// What the store must confirm. A key that was seen in flight has the value that the earlier group leaves.
-fn seen(set: WriteSet<'_>, view: &View) -> Vec<SeenKey> {
+fn seen(set: WriteSet<'_>, view: &SeenValues) -> Vec<SeenKey> {
     declared(set)
         .zip(&view.origins)
         .enumerate()
