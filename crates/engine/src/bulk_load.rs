@@ -78,6 +78,11 @@ impl<'i> ItemLoad<'i> {
         load
     }
 
+    /// The table, with the definition by which the items are put.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
     /// The errors that are known by now, of the items that it takes.
     pub fn errors(&self) -> &[Option<Error>] {
         &self.errors
@@ -203,7 +208,7 @@ fn prepare<'i>(
 
 /// The intents that put copies of items into a new table that only their job writes to. The items come in the order of their keys in the
 /// table that they are copied from, which has the same key schema, and none of them may have been put before. An attribute whose type is not that of an index key
-/// is no error here: such an item is not indexed, like items that were written before the index.
+/// is not an error here: such an item is not indexed, like items that were written before the index.
 pub(crate) fn inserts(
     table: &Arc<Table>,
     items: &[(Key, EncodedItem)],

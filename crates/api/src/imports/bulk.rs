@@ -190,7 +190,7 @@ async fn run(
     let (format, compression) = (parameters.format, parameters.compression);
     let csv = CsvOptions::default();
     let reading = Reading { format, compression, csv, takes_conditions: true, skip: 0 };
-    loader.load_all(&table, &bucket, &objects, &reading).await?;
+    loader.load_all(table, &bucket, &objects, &reading).await?;
     write_manifest(loader).await
 }
 

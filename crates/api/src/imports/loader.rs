@@ -84,7 +84,7 @@ struct FailedCondition {
 impl Loader<'_> {
     pub(super) async fn load_all(
         &mut self,
-        table: &Arc<Table>,
+        mut table: Arc<Table>,
         bucket: &Bucket,
         objects: &[Object],
         reading: &Reading,
@@ -96,7 +96,7 @@ impl Loader<'_> {
             }
             let reading = Reading { skip: self.begin(object), ..reading.clone() };
             let md5 = checksums.get(&object.key).cloned();
-            self.load(table, bucket, object, md5, reading).await?;
+            self.load(&mut table, bucket, object, md5, reading).await?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl Loader<'_> {
 
     async fn load(
         &mut self,
-        table: &Arc<Table>,
+        table: &mut Arc<Table>,
         bucket: &Bucket,
         object: &Object,
         md5: Option<String>,
@@ -127,7 +127,13 @@ impl Loader<'_> {
         Ok(())
     }
 
-    async fn put(&mut self, table: &Arc<Table>, object: &Object, batch: Batch) -> Result<(), Stop> {
+    /// Puts the items of a batch. If the table's definition changes meanwhile, `table` becomes the newer one.
+    async fn put(
+        &mut self,
+        table: &mut Arc<Table>,
+        object: &Object,
+        batch: Batch,
+    ) -> Result<(), Stop> {
         self.progress.size_bytes = self.progress.size_bytes_before + batch.size_bytes;
         let (mut first, mut is_done) = (0, batch.records() == 0);
         while !is_done {
@@ -148,6 +154,7 @@ impl Loader<'_> {
                     break (step, progress);
                 }
             };
+            table.clone_from(load.table());
             self.progress = progress;
             self.faults.log(object, &step.faults);
             if self.job.is_cancelled() {
@@ -245,10 +252,10 @@ impl Faults {
         // Rendered only if wanted: items that were there may be far larger than what was sent.
         let mut reports: Vec<(&str, Vec<u8>)> = Vec::new();
         if report.has_errors {
-            reports.push(("error", errors.flatten().collect()));
+            reports.push(("error", errors.collect::<Vec<_>>().concat()));
         }
         if report.has_conditions {
-            reports.push(("condition-check-failure", conditions.flatten().collect()));
+            reports.push(("condition-check-failure", conditions.collect::<Vec<_>>().concat()));
         }
         for (folder, lines) in reports {
             if report.may_repeat || !lines.is_empty() {

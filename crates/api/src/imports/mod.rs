@@ -146,7 +146,7 @@ pub(crate) struct ImportProgress {
     pub(crate) processed: u64,
     pub(crate) imported: u64,
     pub(crate) errors: u64,
-    /// The items that were not put because their condition failed, which is no error.
+    /// The items that were not put because their condition failed, which is not an error.
     pub(crate) failed_conditions: u64,
     /// The sizes of the items that were put.
     pub(crate) put_size_bytes: u64,

@@ -20,6 +20,8 @@ use crate::messages::transfer;
 use crate::parameters::ConditionParameters;
 
 const BATCH_RECORDS_MAX: usize = 200;
+/// Where a condition fails, the item that is there is held, too, and reported. It may be far larger than what is put.
+const BATCH_CONDITIONS_MAX: usize = 25;
 const BATCH_SIZE_BYTES_MAX: usize = 1 << 20;
 const BATCHES_AHEAD: usize = 2;
 
@@ -36,6 +38,7 @@ pub(crate) struct Batch {
     /// How many bytes of the object have been read so far, after decompression.
     pub(crate) size_bytes: u64,
     items_size_bytes: usize,
+    conditions_count: usize,
 }
 
 impl Batch {
@@ -44,7 +47,9 @@ impl Batch {
     }
 
     fn is_full(&self) -> bool {
-        self.records() >= BATCH_RECORDS_MAX as u64 || self.items_size_bytes >= BATCH_SIZE_BYTES_MAX
+        self.records() >= BATCH_RECORDS_MAX as u64
+            || self.conditions_count >= BATCH_CONDITIONS_MAX
+            || self.items_size_bytes >= BATCH_SIZE_BYTES_MAX
     }
 }
 
@@ -106,6 +111,7 @@ impl Producer {
                     let item = EncodedItem::encode(&item);
                     batch.items_size_bytes += item.as_bytes().len();
                     batch.items.push(item);
+                    batch.conditions_count += usize::from(condition.is_some());
                     batch.conditions.push(condition);
                     batch.item_numbers.push(number);
                     false

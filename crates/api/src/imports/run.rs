@@ -82,7 +82,7 @@ async fn run(
         skip: 0,
     };
     let table = table(loader, creation).await?;
-    loader.load_all(&table, &bucket, &objects, &reading).await
+    loader.load_all(table, &bucket, &objects, &reading).await
 }
 
 /// The table, which an earlier attempt may have created.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use zenobe_store::{Batch, Key, KeyRange, Value, WriteSet, write_with};
+use zenobe_value::Attributes;
 
-use super::job::running;
+use super::job::continued;
 use super::{FailedTable, JobRow, NewJob, key_of};
 use crate::Engine;
 use crate::catalog::Table;
@@ -68,9 +69,11 @@ impl Engine {
         Ok(table.filter(is_owned))
     }
 
-    /// Stores the end of a job and settles the table that it was filling, in one write.
+    /// Stores the end of a job, whose progress was `before`, and settles the table that it was filling, in one
+    /// write.
     pub(super) async fn end_job(
         &self,
+        before: &Attributes,
         ended: &JobRow,
         table: FailedTable,
         lease: &Lease,
@@ -85,7 +88,7 @@ impl Engine {
         };
         let key = key_of(ended);
         let put_row = |stored: Option<&Value>, batch: &mut Batch| {
-            running(stored)?;
+            continued(stored, before)?;
             batch.put(key.clone(), ended.encode());
             Ok(())
         };

@@ -209,7 +209,7 @@ impl Job {
     ) -> Result<()> {
         let ended_at_ms = Some(engine.clock.now_ms());
         let row = JobRow { status, ended_at_ms, progress, ..self.row.clone() };
-        engine.end_job(&row, table, &self.lease).await?;
+        engine.end_job(&self.row.progress, &row, table, &self.lease).await?;
         self.row = row;
         Ok(())
     }
@@ -263,7 +263,7 @@ impl<'a> JobStep<'a> {
 
 /// The stored row of a job that goes on where this step begins. After an error that left open whether a step was written, a node may read
 /// an old state of the row, and the lease is still its own: only the row itself tells that the step has been done.
-fn continued(row: Option<&Value>, before: &Attributes) -> Result<JobRow> {
+pub(super) fn continued(row: Option<&Value>, before: &Attributes) -> Result<JobRow> {
     let row = running(row)?;
     match row.progress == *before {
         true => Ok(row),

@@ -544,8 +544,13 @@ async fn copies_are_put_in_the_write_that_stores_the_progress() {
         let refused = stale.insert(&engine, &table, &[copy(key)], &progress(2)).await;
         assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
     }
-    let refused = stale.save(&engine, progress(2)).await;
-    assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+    for refused in [
+        stale.save(&engine, progress(2)).await,
+        stale.finish(&engine, progress(2)).await,
+        stale.cancel(&engine, progress(0), FailedTable::Keep).await,
+    ] {
+        assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+    }
 
     // Out of order, an item with other keys, or none at all.
     for twice in [[copy("c"), copy("c")], [copy("d"), copy("c")]] {
