@@ -1,6 +1,11 @@
 //! The capacity that all tables of an account are provisioned with, and its limit.
+//!
+//! Adding it up takes all definitions of the account. So the last sum is kept, and what this engine raises is added to it. It is never
+//! too small while the stored number of raises is the one it goes with; what is lowered or deleted makes it too large, so it is
+//! added up again before anything is refused.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use zenobe_store::{Batch, Direction, KeyRange, Reader, Value};
 
@@ -13,10 +18,28 @@ use crate::row::encode_number;
 use crate::schema::{Namespace, TableDefinition};
 
 /// What the tables of a namespace are provisioned with, as of a number of raises. The stored number
-/// shows whether the sum may have grown since it was read.
+/// shows whether the sum may have grown since.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct AccountCapacity {
     units: ProvisionedUnits,
     raises: u64,
+    /// Whether the definitions have just been added up.
+    is_new: bool,
+}
+
+/// The account whose capacity was raised last.
+#[derive(Default)]
+pub(super) struct LastRaised(Option<(Arc<Namespace>, AccountCapacity)>);
+
+impl LastRaised {
+    pub(super) fn get(&self, namespace: &Namespace) -> Option<AccountCapacity> {
+        let (known, account) = self.0.as_ref()?;
+        (**known == *namespace).then_some(*account)
+    }
+
+    pub(super) fn set(&mut self, namespace: &Arc<Namespace>, account: AccountCapacity) {
+        self.0 = Some((Arc::clone(namespace), account));
+    }
 }
 
 impl AccountCapacity {
@@ -41,42 +64,48 @@ impl AccountCapacity {
         };
         let range = KeyRange::prefix(keyspace::namespace_tables_prefix(namespace));
         store.scan(range, Direction::Forward, &mut visit).await?;
-        failure.map_or(Ok(AccountCapacity { units, raises }), Err)
+        failure.map_or(Ok(AccountCapacity { units, raises, is_new: true }), Err)
     }
 }
 
 /// Refuses to replace `before` by a definition that takes its account above the limit. Lowering is
 /// always allowed, also while the account is above it. `stored_raises` is the value of
-/// [`keyspace::namespace_capacity_raises`], if the write declares it.
+/// [`keyspace::namespace_capacity_raises`], if the write declares it. Returns the account as the
+/// write leaves it, if that raises capacity.
 pub(super) fn check(
     before: Option<&TableDefinition>,
     after: &TableDefinition,
-    account: Option<&AccountCapacity>,
+    account: Option<AccountCapacity>,
     stored_raises: Option<&Value>,
     maximum: u64,
     batch: &mut Batch,
-) -> Result<(), Refusal> {
+) -> Result<Option<AccountCapacity>, Refusal> {
     let old = before.map_or(ProvisionedUnits { read: 0, write: 0 }, provisioned_units);
     let new = provisioned_units(after);
     let requested = [new.read.saturating_sub(old.read), new.write.saturating_sub(old.write)];
     if requested == [0, 0] {
-        return Ok(());
+        return Ok(None);
     }
     let raises = stored_number(stored_raises)?;
     let Some(account) = account.filter(|account| account.raises == raises) else {
         return Err(Refusal::AccountUnknown);
     };
-    let current = [account.units.read, account.units.write];
-    for (write, (current, requested)) in
-        [false, true].into_iter().zip(current.into_iter().zip(requested))
-    {
-        if requested > 0 && current.saturating_add(requested) > maximum {
+    let mut sums = [account.units.read, account.units.write];
+    for (write, (sum, requested)) in [false, true].into_iter().zip(sums.iter_mut().zip(requested)) {
+        let current = *sum;
+        *sum = current.saturating_add(requested);
+        if requested > 0 && *sum > maximum {
+            if !account.is_new {
+                return Err(Refusal::AccountUnknown);
+            }
             let limit = LimitError::AccountCapacity { write, current, maximum, requested };
             return Err(Error::Limit(limit).into());
         }
     }
-    batch.put(keyspace::namespace_capacity_raises(&after.namespace), encode_number(raises + 1));
-    Ok(())
+    let raises = raises + 1;
+    batch.put(keyspace::namespace_capacity_raises(&after.namespace), encode_number(raises));
+    let units = ProvisionedUnits { read: sums[0], write: sums[1] };
+    Ok(Some(AccountCapacity { units, raises, is_new: false }))
 }
 
 /// The units of a table and its global indexes. On demand there are none.

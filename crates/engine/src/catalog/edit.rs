@@ -77,16 +77,16 @@ impl Catalog {
         also: &[Key],
         build: impl Fn(TableId, &[Option<Value>]) -> Result<Edit> + Send + Sync,
     ) -> Result<Arc<Table>> {
-        let _changing = self.changing.lock().await;
+        let mut last_raised = self.changing.lock().await;
         let own = [
             keyspace::table_row(&name.namespace, &name.name),
             keyspace::table_id_sequence(),
             keyspace::namespace_table_count(&name.namespace),
         ];
-        let mut account = None;
+        let mut account = last_raised.get(&name.namespace);
         for _ in 0..ACCOUNT_ATTEMPTS_MAX {
             let mut keys = [&own[..], also].concat();
-            let raises_at = add_account_key(&mut keys, account.as_ref(), name);
+            let raises_at = add_account_key(&mut keys, account, name);
             let decide = |reads: &[Option<Value>]| {
                 let (guards, reads) = reads.split_at(lease.guards().len());
                 lease.check(guards)?;
@@ -102,8 +102,8 @@ impl Catalog {
                 let Edit { definition, mut batch } = build(TableId(id), also)?;
                 let raises = raises_at.and_then(|at| reads[at].as_ref());
                 let units_max = self.limits.account_capacity_units_max;
-                let account = account.as_ref();
-                account::check(None, &definition, account, raises, units_max, &mut batch)?;
+                let raised =
+                    account::check(None, &definition, account, raises, units_max, &mut batch)?;
                 let count = stored_number(reads[2].as_ref())?;
                 if count >= self.limits.tables_max {
                     return Err(Error::Limit(LimitError::Tables).into());
@@ -111,11 +111,11 @@ impl Catalog {
                 self.put_definition(&mut batch, &keys[0], &definition);
                 batch.put(keys[1].clone(), encode_number(id));
                 batch.put(keys[2].clone(), encode_number(count + 1));
-                Ok((batch, definition))
+                Ok((batch, (definition, raised)))
             };
             let set = WriteSet { guards: lease.guards(), keys: &keys };
-            let definition = match write(store, set, decide).await? {
-                Ok(definition) => definition,
+            let (definition, raised) = match write(store, set, decide).await? {
+                Ok(written) => written,
                 Err(Refusal::AccountUnknown) => {
                     account = Some(AccountCapacity::read(store, &name.namespace).await?);
                     continue;
@@ -125,6 +125,9 @@ impl Catalog {
                     unreachable!("a new table replaces none")
                 }
             };
+            if let Some(raised) = raised {
+                last_raised.set(&name.namespace, raised);
+            }
             let table = Arc::new(Table::new(Arc::new(definition)));
             if table.definition().filling.is_none() {
                 self.insert(Arc::clone(&table));
@@ -216,17 +219,17 @@ impl Catalog {
         also: impl Fn(TableId) -> Vec<Key> + Send,
         mut decide: impl FnMut(&TableDefinition, &[Option<Value>]) -> Result<Edit> + Send,
     ) -> Result<Changed> {
-        let _changing = self.changing.lock().await;
+        let mut last_raised = self.changing.lock().await;
         let mut known = self.known(store, name).await?;
         let row_key = keyspace::table_row(&name.namespace, &name.name);
-        let (mut account, mut account_attempts) = (None, 0);
+        let (mut account, mut account_attempts) = (last_raised.get(&name.namespace), 0);
         // Repeats if the change raises the capacity of the account, or if another engine deletes and
         // recreates the table in between.
         loop {
             let mut keys = vec![row_key.clone(), known.guard_key().clone()];
             keys.extend(also(known.definition().id));
             let also_end = keys.len();
-            let raises_at = add_account_key(&mut keys, account.as_ref(), name);
+            let raises_at = add_account_key(&mut keys, account, name);
             let edit = |reads: &[Option<Value>]| {
                 let (guards, reads) = reads.split_at(lease.guards().len());
                 lease.check(guards)?;
@@ -237,17 +240,23 @@ impl Catalog {
                 }
                 let raises = raises_at.and_then(|at| reads[at].as_ref());
                 let units_max = self.limits.account_capacity_units_max;
-                let account = account.as_ref();
-                account::check(Some(&before), &definition, account, raises, units_max, &mut batch)?;
+                let raised = account::check(
+                    Some(&before),
+                    &definition,
+                    account,
+                    raises,
+                    units_max,
+                    &mut batch,
+                )?;
                 definition.version = before.version + 1;
                 self.put_definition(&mut batch, &row_key, &definition);
-                Ok((batch, (before, definition)))
+                Ok((batch, (before, definition, raised)))
             };
             known.invalidate();
             let set = WriteSet { guards: lease.guards(), keys: &keys };
-            let (before, after) = match write(store, set, edit).await? {
-                Ok(definitions) => definitions,
-                Err(Refusal::Unchanged(definition)) => (*definition.clone(), *definition),
+            let (before, after, raised) = match write(store, set, edit).await? {
+                Ok(written) => written,
+                Err(Refusal::Unchanged(definition)) => (*definition.clone(), *definition, None),
                 Err(Refusal::OtherTable) => {
                     known = self.reload(store, name).await?;
                     continue;
@@ -262,6 +271,9 @@ impl Catalog {
                 }
                 Err(Refusal::Error(error)) => return Err(self.refused(store, name, error).await),
             };
+            if let Some(raised) = raised {
+                last_raised.set(&name.namespace, raised);
+            }
             let [before, after] = [before, after].map(|it| Arc::new(Table::new(Arc::new(it))));
             self.insert(Arc::clone(&after));
             return Ok(Changed { before, after });
@@ -349,7 +361,7 @@ impl Catalog {
 /// Returns where it is.
 fn add_account_key(
     keys: &mut Vec<Key>,
-    account: Option<&AccountCapacity>,
+    account: Option<AccountCapacity>,
     name: &TableName,
 ) -> Option<usize> {
     account?;

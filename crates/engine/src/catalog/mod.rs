@@ -26,6 +26,7 @@ use crate::keyspace;
 use crate::options::Limits;
 use crate::schema::TableDefinition;
 
+use account::LastRaised;
 pub(crate) use table::HistoryKeys;
 pub use table::{GuardCheck, StatisticsKeys, Table, TableIndex};
 
@@ -37,7 +38,7 @@ pub type Tables = HashMap<TableName, Arc<Table>, FxBuildHasher>;
 pub(crate) struct Catalog {
     tables: ArcSwap<Tables>,
     /// Held from before a definition's row is read or written until the map agrees with it.
-    changing: tokio::sync::Mutex<()>,
+    changing: tokio::sync::Mutex<LastRaised>,
     limits: Limits,
     /// Whether other engines also change definitions.
     is_shared: AtomicBool,
@@ -56,7 +57,7 @@ impl Catalog {
         let changes = read_counter(store, &keyspace::catalog_changes()).await?;
         Ok(Catalog {
             tables: ArcSwap::from_pointee(load_tables(store).await?),
-            changing: tokio::sync::Mutex::new(()),
+            changing: tokio::sync::Mutex::default(),
             limits,
             is_shared: AtomicBool::new(is_shared),
             changes: AtomicI64::new(changes),
