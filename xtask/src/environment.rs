@@ -49,6 +49,12 @@ impl Environment {
     }
 }
 
+/// Whether this is a CI run, which decides about merging. All common services set the variable, and
+/// so does `.ci/run`.
+pub fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
+}
+
 /// `cargo xtask env`: prints lines for a shell to evaluate.
 pub fn print() -> Result<(), Failure> {
     for (name, value) in &Environment::prepare()?.variables {

@@ -15,8 +15,7 @@ use std::path::PathBuf;
 use self::baseline::{Baseline, Measured};
 use self::callgrind::Case;
 use self::toolchain::Availability;
-pub use self::toolchain::is_ci;
-use crate::environment::Environment;
+use crate::environment::{Environment, is_ci};
 use crate::process::{self, Failure};
 use crate::workspace;
 
@@ -81,7 +80,7 @@ fn compare(cases: &[Case]) -> Result<(), Failure> {
              Accept them, with the reason in the commit:  cargo xtask instructions --bless"
         ))),
         _ => {
-            println!("note: counts of another toolchain are no failure here, only in CI");
+            println!("note: with another toolchain, higher counts fail only in CI");
             Ok(())
         }
     }

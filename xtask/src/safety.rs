@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, is_ci};
 use crate::process::{self, Failure};
 use crate::workspace;
 
@@ -45,9 +45,9 @@ pub fn check_recorded(directories: &[&str]) -> Result<(), Failure> {
     if process::output(Command::new("go").arg("version")).is_err() {
         let message =
             "Go is needed to check histories with porcupine; install it (Debian: golang-go)";
-        return match std::env::var_os("CI") {
-            Some(_) => Err(Failure::new(message)),
-            None => {
+        return match is_ci() {
+            true => Err(Failure::new(message)),
+            false => {
                 eprintln!("xtask: skipped: {message}");
                 Ok(())
             }

@@ -39,7 +39,6 @@ mod operations;
 mod parameters;
 mod partiql;
 mod render;
-mod request_id;
 pub mod stream_records;
 
 use std::sync::{Arc, OnceLock};
@@ -47,8 +46,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use zenobe_engine::command::TableName;
 use zenobe_engine::history::AsOf;
+use zenobe_engine::request_facts::{RequestFacts, gather};
 use zenobe_engine::schema::Namespace;
-use zenobe_engine::throughput::facts::{RequestFacts, gather};
 use zenobe_engine::{Engine, Reads};
 use zenobe_transfer::objects::ObjectStoreOptions;
 
@@ -67,7 +66,7 @@ pub use json::lines::{LineError, append_line, read_line, read_plain_line, write_
 pub use json::pages::{ItemPage, read_page};
 pub use messages::Wording;
 pub use operations::{Operation, ResponseSize};
-pub use request_id::{REQUEST_ID_LENGTH, RequestId};
+pub use zenobe_engine::request_id::{REQUEST_ID_LENGTH, RequestId};
 
 pub struct Api {
     engine: Arc<Engine>,

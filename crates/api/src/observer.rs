@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use zenobe_engine::request_facts::RequestFacts;
 use zenobe_engine::schema::Namespace;
-use zenobe_engine::throughput::facts::RequestFacts;
 
 use crate::Operation;
 

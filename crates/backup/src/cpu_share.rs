@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// The part of the machine's processors that a backup takes. It also evicts what requests have in the processors' caches, and
-/// requests shall lose no more than a tenth of their speed to it.
+/// The share of the machine's processors that a backup may use. A backup also evicts what requests keep in the processors' caches, and
+/// together this must not slow requests by more than a tenth.
 const PART_OF_MACHINE: f64 = 1.0 / 16.0;
 /// Rests shorter than this are added up.
 const REST_MIN: Duration = Duration::from_millis(5);
 const REST_MAX: Duration = Duration::from_secs(2);
 
-/// Rests after work, for so long that the work takes a sixteenth of the machine. Waiting for the network is no work.
+/// Sleeps after work, so that the work uses at most a sixteenth of the machine. Time spent waiting for the network does not count.
 #[derive(Debug)]
 pub struct CpuShare {
     rest_per_work: f64,
@@ -23,7 +23,7 @@ impl CpuShare {
         CpuShare::with_part_of_processor(processors as f64 * PART_OF_MACHINE)
     }
 
-    /// For work that has the machine for itself.
+    /// For work that has the machine to itself.
     pub fn full() -> CpuShare {
         CpuShare::with_part_of_processor(1.0)
     }

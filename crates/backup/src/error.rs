@@ -41,7 +41,7 @@ impl BackupError {
         BackupError::Damaged { object: object.into(), problem: problem.into() }
     }
 
-    /// Whether repeating it may help. What an object store lies about once, it may get right the next time.
+    /// Whether repeating it may help. A store that once gave a wrong answer may give the right one next time.
     pub fn is_transient(&self) -> bool {
         match self {
             BackupError::Objects { error, .. } => error.is_transient(),

@@ -17,7 +17,7 @@ pub fn unseal(kind: &str, version: u32, object: &str, bytes: &[u8]) -> Result<Va
     let damaged = |problem: &str| BackupError::damaged(object, problem);
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let (line, rest) = bytes.split_at(end.ok_or_else(|| damaged("it has no first line"))?);
-    let line = std::str::from_utf8(line).map_err(|_| damaged("its first line is no text"))?;
+    let line = std::str::from_utf8(line).map_err(|_| damaged("its first line is not text"))?;
     let rest = &rest[1..];
     let words: Vec<&str> = line.split(' ').collect();
     let [name, found, "sha256", digest] = words[..] else {

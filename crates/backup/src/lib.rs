@@ -17,7 +17,7 @@
 //! |---|---|
 //! | [`manifest`], [`segment`], [`head`] | the formats, with their checksums |
 //! | [`repository`] | objects by their keys: stored, checked and repeated |
-//! | [`snapshot`], [`fetch`] | the files of a directory, there and back |
+//! | [`stored_files`], [`fetch`] | storing the files of a directory, and fetching them |
 //! | [`restore_plan`] | which snapshot and which segments make the state of a time |
 //! | [`prune`] | what may go |
 //! | [`ship`] | the shipper of a running server |

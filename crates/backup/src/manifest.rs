@@ -32,7 +32,7 @@ pub struct FileEntry {
     pub path: String,
     pub size_bytes: u64,
     pub sha256: [u8; 32],
-    /// The SHA-256 of its end, by which the same file is known again ([`crate::snapshot`]).
+    /// The SHA-256 of its end, by which the same file is recognised ([`crate::stored_files`]).
     pub tail: [u8; 32],
     /// The key of the object with its content. An empty file has none.
     pub object: Option<String>,
@@ -120,7 +120,7 @@ fn parse_file(members: &Members<'_>) -> Result<FileEntry> {
     match entry.path.split('/').all(is_plain) && !entry.path.contains('\\') {
         true => Ok(entry),
         false => {
-            let problem = format!("`{}` is no path of a file in a data directory", entry.path);
+            let problem = format!("`{}` is not the path of a file in a data directory", entry.path);
             Err(BackupError::damaged(members.object, problem))
         }
     }
@@ -218,7 +218,7 @@ mod tests {
             let mut manifest = manifest();
             manifest.files[0].path = path.into();
             let error = Manifest::decode("m", &manifest.encode()).unwrap_err().to_string();
-            assert!(error.contains("no path of a file"), "{path}: {error}");
+            assert!(error.contains("not the path of a file"), "{path}: {error}");
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Removing what nobody needs any more.
 //!
-//! Manifests go first, then the files that no other manifest names. A snapshot that is being made relies on files of earlier ones, and
-//! has announced itself before it looked for them ([`crate::stored_files::begin`]). So if there is an unfinished one after the manifests are gone, no file is removed this time. One that
-//! comes later doesn't find the manifests. Files that are stored anew have new names.
+//! Manifests go first, then the files that no remaining manifest names. A snapshot in progress relies on the files of earlier ones, and
+//! announces itself before it looks for them ([`crate::stored_files::begin`]). So if there is an unfinished snapshot once the manifests
+//! are gone, no file is removed this time. A snapshot that starts later does not find the removed manifests, and files that it stores
+//! get new names.
 
 use std::collections::HashSet;
 

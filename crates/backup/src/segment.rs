@@ -73,7 +73,7 @@ impl LogSegment {
     pub fn decode(object: &str, bytes: &[u8]) -> Result<(LogSegment, Checksum)> {
         let damaged = |problem: &str| BackupError::damaged(object, problem);
         if !bytes.starts_with(MAGIC) {
-            return Err(damaged("it is no segment that this program reads"));
+            return Err(damaged("it is not a segment that this program can read"));
         }
         let (content, checksum) = bytes
             .split_last_chunk::<CHECKSUM_BYTES>()

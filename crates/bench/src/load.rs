@@ -160,7 +160,7 @@ pub fn run(plan: &Plan) -> Result<Report> {
 }
 
 /// The same plan with new keys and values. Repeated requests would write values that are already
-/// there, which is no write at all, and read what was just read.
+/// there, which is not a write at all, and read what was just read.
 pub fn with_new_requests(plan: &Plan) -> Plan {
     // Tables are loaded with the first.
     static LAST_SEED: AtomicU64 = AtomicU64::new(1);

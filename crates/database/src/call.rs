@@ -104,8 +104,8 @@ mod tests {
 
     #[tokio::test]
     async fn statuses_of_indexes_are_held() {
-        let index_status_hold = Duration::from_secs(1);
-        let options = Options { index_status_hold, ..Options::default() };
+        let index_status_delay = Duration::from_secs(1);
+        let options = Options { index_status_delay, ..Options::default() };
         let database = Database::open_with(options).await.unwrap();
         database.call("CreateTable", TABLE).await.unwrap();
         let update = |change: &str| {

@@ -28,7 +28,7 @@ pub struct Options {
     pub wording: Wording,
     /// How long an index that is added or deleted keeps each status, for testing programs that wait
     /// for it.
-    pub index_status_hold: Duration,
+    pub index_status_delay: Duration,
     /// Whether to refuse PartiQL statements that would scan.
     pub refuse_scans: bool,
     /// How far LatestRestorableDateTime is behind the present. On DynamoDB it is five minutes.
@@ -106,7 +106,7 @@ impl Options {
         EngineOptions {
             clock: self.clock.clone(),
             streams: self.streams,
-            index_status_hold: self.index_status_hold,
+            index_status_delay: self.index_status_delay,
             restorable_lag: self.restorable_lag,
             limits: self.limits,
             throughput: self.throughput,
@@ -133,7 +133,7 @@ impl Default for Options {
             limits: Limits::default(),
             streams: StreamOptions::default(),
             wording: Wording::default(),
-            index_status_hold: Duration::ZERO,
+            index_status_delay: Duration::ZERO,
             refuse_scans: false,
             restorable_lag: Duration::ZERO,
             object_store: None,

@@ -218,7 +218,7 @@ impl Engine {
         match work {
             Work::Indexes => {
                 indexes::backfill::finish_pending(self, &lease).await?;
-                return Ok(self.status_hold.next_look().unwrap_or(IDLE_DELAY));
+                return Ok(self.status_delay.next_look().unwrap_or(IDLE_DELAY));
             }
             Work::ExpiryIndexes => ttl::expiry_backfill::finish_pending(self, &lease).await?,
             Work::Expiry => return self.expire_items_and_rest(&lease).await,

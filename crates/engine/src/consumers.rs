@@ -87,7 +87,7 @@ impl Mandate {
         let is_same = match row.as_ref().map(|row| decode_consumer(row)) {
             Some(Ok((_, definition))) => definition == *expected,
             None => false,
-            // Damage is no removal and no change. Without checkpoints, everything would be delivered
+            // Damage is neither a removal nor a change. Without checkpoints, everything would be delivered
             // again and again.
             Some(Err(error)) => {
                 let consumer = &self.consumer.name;

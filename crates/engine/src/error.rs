@@ -248,7 +248,7 @@ pub enum ExportError {
     BeforeCreation { from_ms: u64 },
     #[error("the changes end at {to_ms}, which is in the future")]
     EndsInFuture { to_ms: u64 },
-    #[error("the changes of too short a time")]
+    #[error("the export period is too short")]
     TooShort,
     #[error("the changes of too long a time")]
     TooLong,
@@ -259,7 +259,7 @@ pub enum ExportError {
 /// Overrides of a restore that don't fit the table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    #[error("index {index} is none of the source table's")]
+    #[error("the source table has no index {index}")]
     IndexMismatch { index: String },
     #[error("two indexes are called {index}")]
     DuplicateIndexName { index: String },

@@ -20,7 +20,7 @@ pub trait Lateness: Send + Sync {
     fn read_lag_ms(&self, table: &TableName, index: Option<&str>) -> u64;
 
     /// How long each status of a global index of the table lasts at least.
-    fn index_status_hold(&self, table: &TableName) -> Duration;
+    fn index_status_delay(&self, table: &TableName) -> Duration;
 
     /// How long after its time an item of the table is deleted.
     fn expiry_delay_ms(&self, table: &TableName) -> u64;
@@ -78,9 +78,9 @@ impl Retention for ReadWindow {
 
 impl Engine {
     /// How long an index of the table keeps each status at least.
-    pub(crate) fn index_status_hold(&self, table: &TableName) -> Duration {
-        let asked = self.lateness.as_ref().map(|late| late.rules.index_status_hold(table));
-        asked.unwrap_or_default().max(self.index_status_hold)
+    pub(crate) fn index_status_delay(&self, table: &TableName) -> Duration {
+        let asked = self.lateness.as_ref().map(|late| late.rules.index_status_delay(table));
+        asked.unwrap_or_default().max(self.index_status_delay)
     }
 
     /// How much later than due an item of the table expires.

@@ -18,6 +18,7 @@ pub mod command;
 pub mod consumers;
 pub mod error;
 pub mod export;
+pub mod failed_requests;
 mod garbage;
 pub mod gauges;
 mod health;
@@ -32,6 +33,8 @@ pub mod options;
 mod pace;
 mod random;
 mod read;
+pub mod request_facts;
+pub mod request_id;
 pub mod restore;
 pub mod row;
 pub mod schema;
@@ -58,7 +61,7 @@ use crate::clock::Clock;
 use crate::command::TableName;
 use crate::error::{Error, Result};
 use crate::history::KnownRows;
-use crate::indexes::StatusHold;
+use crate::indexes::StatusDelay;
 use crate::jobs::Jobs;
 use crate::lateness::EngineLateness;
 use crate::lease::Leases;
@@ -99,12 +102,12 @@ pub struct Engine {
     /// Answers eventually consistent reads of pages, if there is one.
     pub(crate) query_cache: Option<PageCache>,
     pub(crate) background: Background,
-    pub(crate) status_hold: StatusHold,
-    index_status_hold: Duration,
+    pub(crate) status_delay: StatusDelay,
+    index_status_delay: Duration,
     /// What a test asks to be late.
     pub(crate) lateness: Option<Box<EngineLateness>>,
     pub(crate) streams: StreamOptions,
-    /// How far the latest time that can be restored lies back.
+    /// How far in the past the latest restorable time is.
     pub(crate) restorable_lag_ms: u64,
     pub(crate) announcements: Announcements,
     pub(crate) jobs: Jobs,
@@ -156,8 +159,8 @@ impl Engine {
             limits: options.limits,
             catalog,
             background: Background::default(),
-            status_hold: StatusHold::default(),
-            index_status_hold: options.index_status_hold,
+            status_delay: StatusDelay::default(),
+            index_status_delay: options.index_status_delay,
             lateness,
             streams: options.streams,
             restorable_lag_ms: u64::try_from(options.restorable_lag.as_millis())

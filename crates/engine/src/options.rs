@@ -27,11 +27,11 @@ pub struct EngineOptions {
     /// The name that operators use for this engine among those that share its store.
     pub node_name: String,
     pub streams: StreamOptions,
-    /// How far the latest time that can be restored lies back. On DynamoDB it is five minutes; here it
+    /// How far in the past the latest restorable time is. On DynamoDB it is five minutes; here it
     /// may be zero.
     pub restorable_lag: Duration,
     /// How long a global index that is added or deleted keeps each status.
-    pub index_status_hold: Duration,
+    pub index_status_delay: Duration,
     /// A cache for eventually consistent reads of single items. `None` reads them from the store.
     pub item_cache: Option<CacheOptions>,
     /// A cache for eventually consistent pages of Query and Scan.
@@ -60,7 +60,7 @@ impl Default for EngineOptions {
             node_name: String::new(),
             streams: StreamOptions::default(),
             restorable_lag: Duration::ZERO,
-            index_status_hold: Duration::ZERO,
+            index_status_delay: Duration::ZERO,
             item_cache: None,
             query_cache: None,
             lateness: None,
@@ -106,7 +106,7 @@ pub struct Limits {
     /// together.
     pub account_capacity_units_max: u64,
     /// What all tables and global indexes of an account may consume together, in all its regions;
-    /// `None` is no limit. DynamoDB has none.
+    /// `None` means no limit. DynamoDB has none.
     pub account_read_units_per_second: Option<u64>,
     pub account_write_units_per_second: Option<u64>,
     pub global_indexes_max: usize,

@@ -175,7 +175,7 @@ impl Fields {
         }
     }
 
-    /// A map of texts.
+    /// A map of strings.
     pub fn take_texts<T: FromIterator<(String, String)>>(&mut self, name: &str) -> Result<T> {
         let text = |(name, value)| Ok((name, into_text(value)?));
         self.take_map(name)?.into_iter().map(text).collect()

@@ -16,7 +16,7 @@
 //!
 //! [gungraun](https://docs.rs/gungraun) 0.20 (formerly iai-callgrind) is made for this. It would
 //! replace this file, [`section`] and `xtask/src/instructions/callgrind.rs`, about 220 lines; the
-//! cases would stay. It lacks what a merge is decided by:
+//! cases would stay. It lacks three things on which we decide a merge:
 //!
 //! - **Reviewed counts.** Its baselines are callgrind's dumps below `target`. To compare with `main`,
 //!   CI would build and count `main` as well. A change of `baseline.txt` shows in the diff.

@@ -122,8 +122,8 @@ mod tests {
     use zenobe_api::Operation;
     use zenobe_api::observer::{ObservedRequest, RequestObserver};
     use zenobe_engine::clock::ManualClock;
+    use zenobe_engine::request_facts::RequestFacts;
     use zenobe_engine::schema::Namespace;
-    use zenobe_engine::throughput::facts::RequestFacts;
     use zenobe_engine::{EngineOptions, clock::Clock};
     use zenobe_store::memory::MemoryStore;
 

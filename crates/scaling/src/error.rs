@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use zenobe_engine::error::Error;
+use zenobe_engine::failed_requests;
 
 use crate::ScalingResponse;
 
@@ -77,6 +78,9 @@ impl ScalingError {
 
 impl From<Error> for ScalingError {
     fn from(error: Error) -> ScalingError {
+        if !matches!(error, Error::Conflict) {
+            failed_requests::log(&error);
+        }
         match error {
             Error::Conflict => ScalingError::new(
                 Exception::ConcurrentUpdate,
@@ -86,12 +90,8 @@ impl From<Error> for ScalingError {
                 Exception::Unavailable,
                 "The service is temporarily unavailable. Try the request again.",
             ),
-            error => {
-                if !error.is_known_outage() {
-                    tracing::error!(%error, "an auto scaling request failed");
-                }
-                let message = "The service encountered an internal error.";
-                ScalingError::new(Exception::Internal, message)
+            _ => {
+                ScalingError::new(Exception::Internal, "The service encountered an internal error.")
             }
         }
     }

@@ -21,7 +21,7 @@ pub struct Circumstances {
 
 /// The request gets no answer: its connection is closed, as if the network had failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the connection is dropped, as a test wants")]
+#[error("a fault rule dropped the connection")]
 pub struct Dropped;
 
 /// The seam between HTTP and the database. Tests use their own handlers.

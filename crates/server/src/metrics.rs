@@ -156,7 +156,7 @@ impl Metrics {
         out.single("zenobe_panics_total", Counter, load(&self.panics_total));
         out.single("zenobe_store_size_bytes", Gauge, store.size_bytes);
         out.single("zenobe_store_commit_groups_total", Counter, store.commit_groups);
-        out.single("zenobe_store_commit_batches_total", Counter, store.committed_writes);
+        out.single("zenobe_store_committed_writes_total", Counter, store.committed_writes);
         let refuses_writes = u64::from(store.write_failure.is_some());
         out.single("zenobe_store_writes_refused", Gauge, refuses_writes);
     }

@@ -272,7 +272,7 @@ pub(crate) fn database_options(
         wording: settings.wording,
         throughput: settings.throughput,
         throughput_min: settings.throughput_min(),
-        index_status_hold: settings.local.map_or(Duration::ZERO, |local| local.index_status_hold),
+        index_status_delay: settings.local.map_or(Duration::ZERO, |local| local.index_status_delay),
         refuse_scans: settings.refuse_scans,
         restorable_lag: settings.restorable_lag,
         object_store: settings.object_store.clone(),
@@ -393,7 +393,7 @@ fn print_welcome(settings: &Settings, address: SocketAddr) {
     };
     // Nobody signs for the region that DynamoDB Local puts into ARNs.
     let region = if settings.local.is_some() { "us-east-1" } else { &settings.region };
-    // Standard output may be closed, which is no reason to fail.
+    // Standard output may be closed, which is not a reason to fail.
     let _ = writeln!(
         std::io::stdout(),
         "zenobe {version} is listening on http://{address}\n  \

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use zenobe_engine::request_facts::{PageAccess, PageFacts, RequestFacts};
 use zenobe_engine::throughput::cause::Access;
-use zenobe_engine::throughput::facts::{PageAccess, PageFacts, RequestFacts};
 use zenobe_engine::throughput::report::units;
 
 use crate::observer::{ObservedRequest, RequestObserver};

@@ -26,8 +26,8 @@
 //!    with the time of the commit.
 //!
 //!    A *move* copies the store into another while it is in use, and at its end pauses writes and hands over
-//!    ([`crate::handover`]). If writes have been paused since this one was admitted, its decision is discarded and made
-//!    again after the pause.
+//!    ([`crate::handover`]). If writes are paused by the time a decision would be queued, it is discarded and made again
+//!    after the pause.
 //! 3. **A leader commits** ([`lead_if_free`]). The write yields once, so that other tasks on its thread can queue
 //!    theirs. Then it tries to become the leader: there is only one at a time. The leader takes what is queued, its
 //!    own write and those of others, as one [`CommitGroup`]. A writer takes the whole queue if that is at most 256
@@ -78,7 +78,9 @@
 //!   cannot be queued after it, and [`publish`] fails the groups of an earlier epoch. (A publication that began before
 //!   the failure goes on: its groups are durable.) The commit thread closes the database and opens it again
 //!   ([`crate::recovery`]). From then on decisions rest on what the disk really holds.
-//! - **A panic counts as a failure.** If any of these steps panics, the waiting writes fail instead of waiting forever.
+//! - **A panic counts as a failure.** If a leader, the sync thread or the commit thread panics, the waiting writes fail
+//!   instead of waiting forever. After a panic of the commit thread, only a restart helps. (A panic in a decision is its
+//!   caller's: nothing is queued by then.)
 
 mod encode;
 mod leader_lock;
@@ -200,7 +202,7 @@ enum Decided {
     Queued(AnswerReceiver),
     /// It changes nothing, and read nothing that could still be lost.
     NothingToCommit,
-    /// Writes have been paused since the write was admitted. Nothing is queued.
+    /// Writes are paused. Nothing is queued.
     Paused,
 }
 
@@ -222,7 +224,7 @@ fn decide_and_queue(
     }
     // An addition to a value that is not a counter must fail now: once it is queued, others may build on it.
     let read_published = |key: &Key| store.published.without_waiting()?.read(key);
-    store.known_counters.check_additions(&mutations, &store.in_flight, read_published)?;
+    store.checked_counters.check_additions(&mutations, &store.in_flight, read_published)?;
     let are_declared = are_declared(set, &mutations);
     let mutations: Arc<Vec<Mutation>> = Arc::new(mutations);
     let queued = store.queue.push(ticket, Arc::clone(&mutations), are_declared)?;
@@ -231,7 +233,7 @@ fn decide_and_queue(
     // declares these keys runs in between: they are still locked. If the write is published in between, its places are
     // retired, and nothing is inserted.
     store.in_flight.insert(first_place, &mutations);
-    store.known_counters.forget_replaced(&mutations);
+    store.checked_counters.forget_replaced(&mutations);
     Ok(Decided::Queued(answer))
 }
 
@@ -389,8 +391,8 @@ impl LeaderState {
     /// Writes the stalled group to RocksDB, or else what is queued, and hands it on, however long it takes.
     fn write_group_patiently(&mut self, store: &Inner) {
         if store.queue.failure().is_some() {
-            // The store has failed since this task was given, or was closed before it could recover. Nothing may get into
-            // the write-ahead log behind a lost write.
+            // The store has failed since this task was given, or was closed before it could recover. A stalled group was
+            // encoded before the failure and must not be written after it. (The queue is empty: the failure drained it.)
             return self.fail_stalled(store);
         }
         let next = match self.stalled.take() {
@@ -606,8 +608,9 @@ fn answer(store: &Inner, group: CommitGroup) {
 // --- A failure ---
 
 /// Fails these groups and all that is queued, and refuses new writes until the store has recovered. Groups that the sync
-/// thread has fail in [`publish`], because they are from an earlier epoch. The commit thread fails a stalled group
-/// ([`LeaderState::fail_stalled`]), before the recovery or at its end.
+/// thread has, and one that a leader is writing at this moment, fail in [`publish`], because they are from an earlier
+/// epoch. The commit thread fails a stalled group ([`LeaderState::fail_stalled`]) before it recovers the store, or when
+/// it ends.
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     tracing::error!("a commit failed; the store refuses writes until it recovers: {error}");
     let (queued, last_place) = store.queue.fail(error.to_string());
@@ -619,7 +622,7 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     // may rest on a lost value.
     store.in_flight.retire(last_place);
     store.in_flight.free_all();
-    store.known_counters.clear();
+    store.checked_counters.clear();
     let detail = error.to_string();
     let uncertain = Error::Uncertain { detail: detail.clone() };
     groups.into_iter().for_each(|group| answer_with_error(store, &uncertain, group.writes));
@@ -702,8 +705,8 @@ fn recover(store: &Arc<Inner>) -> Result<(), ClosedBeforeRecovery> {
     let LeaderState { database, sync_thread, .. } = failed;
     // Once the sync thread has ended, nothing of the failed database is published any more.
     drop(sync_thread);
-    // A thread may fail to start, and the store may be closed meanwhile. So this comes before the reopening: once writes are
-    // accepted again, nothing may keep the leader's state from them.
+    // Before the reopening, because starting a thread may fail or be cut short by closing. The reopening accepts writes
+    // again, and these need the leader's state at once.
     let sync_thread = restart_sync_thread(store)?;
     let reopened = recovery::reopen_when_possible(store, database);
     let database = reopened.ok_or(ClosedBeforeRecovery)?;

@@ -24,9 +24,9 @@ const NONCE_NAME: &str = "log-nonce";
 const LOCK_FILE: &str = "LOCK";
 const PROBE_FILE: &str = "PROBE";
 const ROCKSDB_DIRECTORY: &str = "rocksdb";
-/// Where copies of the files are made that go elsewhere.
+/// Where copies of the files are made before they go elsewhere.
 const CHECKPOINTS_DIRECTORY: &str = "CHECKPOINTS";
-/// The identity is another number than any hash that is made of the nonce for something else.
+/// A seed of its own, so that the identity differs from every other hash of the nonce.
 const IDENTITY_SEED: u64 = 0x6964_656E_7469_7479;
 /// A child process has copies of all open files until it executes its program, and with them the lock of a directory
 /// that its parent has closed meanwhile. So a process waits this long for a lock that is its own, as far as it can tell:

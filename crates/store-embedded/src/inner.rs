@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use zenobe_store::{KeyRange, Result, Statistics, Store};
 
 use crate::change_tap::ChangeTap;
+use crate::checked_counters::CheckedCounters;
 use crate::commit::{LeaderLock, LeaderState, Queue};
 use crate::dead_runs::DeadRuns;
 use crate::directory::{self, Directory};
 use crate::in_flight::InFlight;
 use crate::key_locks::KeyLocks;
-use crate::known_counters::KnownCounters;
 use crate::log_tap::LogTap;
 use crate::options::Options;
 use crate::published::{Absence, Published};
@@ -27,7 +27,7 @@ pub(crate) struct Inner {
     pub options: Options,
     pub locks: KeyLocks,
     pub in_flight: InFlight,
-    pub known_counters: KnownCounters,
+    pub checked_counters: CheckedCounters,
     pub queue: Queue,
     /// Empty until the commit thread starts, while it recovers the store, and after its end.
     pub leader_lock: LeaderLock<Option<LeaderState>>,
@@ -58,7 +58,7 @@ impl Inner {
         Ok(Inner {
             locks: KeyLocks::new(),
             in_flight: InFlight::new(),
-            known_counters: KnownCounters::new(),
+            checked_counters: CheckedCounters::new(),
             queue: Queue::new(&options),
             leader_lock: LeaderLock::default(),
             published: Published::new(Snapshot::new(database, Arc::clone(&value_cache))),

@@ -7,7 +7,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `commit` | the commit path, from [`Store::write`] to its answer, and the threads behind it |
-//! | `key_locks`, `in_flight`, `known_counters` | deciding: locks, values that are not published yet, sound counters |
+//! | `key_locks`, `in_flight`, `checked_counters` | deciding: locks, values that are not published yet, sound counters |
 //! | `numbers`, `last_writes` | encoding a group: sums, the ends of logs, what earlier mutations leave behind |
 //! | `published`, `snapshot`, `value_cache` | what readers see |
 //! | `scan`, `dead_runs`, `reclaim` | walking over ranges, and over what was deleted in them |
@@ -17,12 +17,14 @@
 //! | `directory`, `rocks_database`, `options`, `prefix_extractor` | files, RocksDB and its settings |
 //! | `write_ahead_log`, `damaged_table_files` | telling a damaged log from a torn one; naming damaged tables |
 //!
-//! When the disk fails, writes in flight return [`Error::Uncertain`], later ones [`Error::WritesRefused`], and reads continue from the last durable state. The store
+//! When the disk fails, unanswered writes return [`Error::Uncertain`] if they may be on disk and [`Error::Io`] if they can't be. Later
+//! writes return [`Error::WritesRefused`]. Reads continue from the last durable state. The store
 //! recovers by itself once the disk accepts writes again. `docs/store-format/directory.md` describes the files, and which
 //! failures writes survive.
 
 mod apply_shipped;
 mod change_tap;
+mod checked_counters;
 mod commit;
 mod damaged_table_files;
 mod dead_runs;
@@ -31,7 +33,6 @@ mod handover;
 mod in_flight;
 mod inner;
 mod key_locks;
-mod known_counters;
 mod last_writes;
 mod log_tap;
 mod numbers;

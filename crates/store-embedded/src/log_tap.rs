@@ -173,7 +173,7 @@ impl LogFollower {
         }
     }
 
-    /// A stamp that no group to come is before, if all groups until then have been taken.
+    /// A stamp that is no later than that of any future group, if all groups up to it have been taken.
     pub fn complete_until(&self) -> Option<Stamp> {
         let mut state = self.inner.log_tap.state.lock();
         let is_whole = matches!(state.error, None | Some(FollowError::Ended));
@@ -184,7 +184,7 @@ impl LogFollower {
         Some(state.newest)
     }
 
-    /// A stamp that no group until now is after.
+    /// A stamp that is no earlier than that of any group so far.
     pub fn newest_stamp(&self) -> Stamp {
         commit::wait_until_leader_unlocks(&self.inner);
         let mut state = self.inner.log_tap.state.lock();

@@ -28,7 +28,7 @@ pub struct Options {
     pub unanswered_writes_max: usize,
     /// Their bytes, exceeded at most by the writes being decided.
     pub unanswered_bytes_max: usize,
-    /// Opens a database whose log is damaged, without the acknowledged writes behind the damage. This applies to the
+    /// Opens a database whose log is damaged, without the acknowledged writes after the damage. This applies to the
     /// opening only: a store that recovers from a later failure refuses a log that is damaged then.
     pub accept_log_damage: bool,
     /// Which keys are read together. A store may be opened with another rule than before.
@@ -89,7 +89,7 @@ pub(crate) fn rocksdb_options(options: &Options) -> rocksdb::Options {
     rocks.set_paranoid_checks(true);
     if !options.is_served {
         rocks.set_disable_auto_compactions(true);
-        // RocksDB writes past the log only without this.
+        // RocksDB accepts writes that bypass the log only if it does not recycle log files.
         rocks.set_recycle_log_file_num(0);
     }
     rocks

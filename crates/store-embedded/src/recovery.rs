@@ -164,7 +164,7 @@ mod tests {
         assert!(Arc::ptr_eq(store.published.get().unwrap().database(), &reopened));
     }
 
-    /// What the log has more than was published goes past the tap, whenever it was opened.
+    /// The tap never sees writes that recovery finds in the log but that were never published.
     #[test]
     fn a_tap_does_not_outlive_a_recovery() {
         let directory = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ mod tests {
         let nonce = database.directory().nonce();
         for key in ["a", "b", "c"] {
             let horizon = database.rocks().latest_sequence_number();
-            let mut write = write_ahead_log::write_with(nonce, horizon, 0);
+            let mut write = write_ahead_log::batch_with_horizon(nonce, horizon, 0);
             write.put(key, "value");
             database.write(write).unwrap();
             database.sync_log().unwrap();

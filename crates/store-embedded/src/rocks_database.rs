@@ -119,7 +119,7 @@ impl RocksDatabase {
         }
     }
 
-    /// Writes past the write-ahead log. It is durable after [`RocksDatabase::flush`].
+    /// Bypasses the write-ahead log. It is durable after [`RocksDatabase::flush`].
     pub fn write_without_log(&self, batch: &[u8]) -> Result<()> {
         let mut options = WriteOptions::default();
         options.disable_wal(true);
@@ -138,7 +138,7 @@ impl RocksDatabase {
 
     /// Writes the horizon by itself, for groups that no other group follows. It need not be durable.
     pub fn write_horizon(&self, horizon: u64) -> Result<()> {
-        self.write(write_ahead_log::write_with(self.directory.nonce(), horizon, 0))?;
+        self.write(write_ahead_log::batch_with_horizon(self.directory.nonce(), horizon, 0))?;
         self.rocks.flush_wal(false).map_err(|error| rocksdb_error(&error))
     }
 

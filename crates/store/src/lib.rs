@@ -63,7 +63,7 @@ pub type Decide<'a> = dyn FnMut(&[Option<Value>]) -> Decision + Send + 'a;
 
 /// Reads from one consistent state of the store.
 ///
-/// Each kind of scan is the other by default, so a backend must implement at least one of them.
+/// By default each scan method calls the other, so a backend must implement at least one.
 pub trait Reader: Send + Sync {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Value>>>;
 
@@ -96,7 +96,7 @@ pub trait Reader: Send + Sync {
     }
 }
 
-/// A copy of a store that follows it, for whoever may read what was there a moment ago.
+/// A copy that follows a store, for reads that may be slightly stale.
 pub trait Replica: Reader {
     /// Like [`Store::snapshot`], of the copy.
     fn snapshot(&self) -> Arc<dyn Reader>;
@@ -144,10 +144,11 @@ pub trait Store: Reader + 'static {
     ///
     /// The write set is declared up front. No other write whose exclusive keys intersect this
     /// write's guards or keys is decided between this write's reads and its place in the commit
-    /// order. Two writes that share only guards run side by side. A batch may only put or delete
-    /// keys that its write set declares as `keys`, or keys that are functions of them (index
-    /// entries of a locked item), or that nobody else writes as long as it declares one of them (items
-    /// of a table that a job fills). Appends and counters need no declaration.
+    /// order. Two writes that share only guards run side by side. A batch may put or delete three kinds
+    /// of keys: those that its write set declares as `keys`, keys derived from these, and keys that only
+    /// the holder of a declared key writes. Appends and additions to counters need no declaration. Whoever
+    /// puts or deletes a counter declares a key that all who add to it have as a guard; otherwise an
+    /// addition beside it may have no effect.
     ///
     /// If the returned future is dropped, the batch is either never decided or committed as usual.
     ///
@@ -273,7 +274,7 @@ pub enum Mutation {
     /// rise by one in commit order. Deleting a log's entries does not restart its numbering. A
     /// decision that reads an entry may miss one still in flight.
     ///
-    /// The value is stored behind a stamp ([`decode_log_entry`]): the stamp given here, or that of
+    /// The value is stored after a stamp ([`decode_log_entry`]): the stamp given here, or that of
     /// the previous entry if it is later. So the stamps of a log never descend, whichever clocks
     /// its writers read, and in whatever order.
     Append {

@@ -4,7 +4,7 @@
 //! every batch of that clock before it, in the commit order, whichever node wrote it and whatever its wall clock shows. So
 //! "everything up to this stamp" is one state of what the clock stamps.
 //!
-//! A stamp is close to the wall clock's time, but no promise: its writer read the time before the commit. To read the state at a
+//! A stamp is close to wall-clock time, but not guaranteed to equal it: its writer read the time before the commit. To read the state at a
 //! time, [advance](Mutation::Advance) the clock to that time first. What is committed afterwards has a greater stamp.
 
 use crate::{Batch, Key, LogEnd, Mutation, Value};

@@ -1,5 +1,5 @@
 //! CSV by the rules of ImportTable: the attributes that are keys have the types of their
-//! definitions, all others are strings, and an empty field is no attribute.
+//! definitions, all others are strings, and an empty field is not an attribute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -188,7 +188,7 @@ mod tests {
             ("b".into(), text("x,\"y\nz")),
         ]);
         assert_eq!(records[0], Ok(first));
-        assert_eq!(records[1].as_ref().unwrap().len(), 2, "empty fields are no attributes");
+        assert_eq!(records[1].as_ref().unwrap().len(), 2, "empty fields are not attributes");
         let errors: Vec<&str> =
             records[2..].iter().map(|record| record.as_ref().unwrap_err().as_str()).collect();
         assert_eq!(

@@ -256,7 +256,7 @@ impl TreePage {
             0x0D => (Kind::Leaf, 8),
             0x05 => (Kind::Interior { rightmost: page_number(&header[8..12]) }, 12),
             0x02 | 0x0A => return Err(SqliteError::Unsupported("a table without row ids")),
-            _ => return Err(damaged(number, "it is no page of a table")),
+            _ => return Err(damaged(number, "it is not a page of a table")),
         };
         let cell_count = usize::from(u16::from_be_bytes([header[3], header[4]]));
         let cells_at = start + header_bytes;
@@ -318,7 +318,7 @@ fn local_length(length: usize, usable_size_bytes: usize) -> usize {
     if rest_fills_pages <= most { rest_fills_pages } else { least }
 }
 
-/// `None` for zero, which is no page.
+/// `None` for zero, which is not a page.
 fn page_number(bytes: &[u8]) -> Option<u32> {
     let number = u32::from_be_bytes(bytes.try_into().ok()?);
     (number != 0).then_some(number)

@@ -6,8 +6,7 @@ mod example;
 use std::path::Path;
 use std::process::Command;
 
-use crate::environment::Environment;
-use crate::instructions::is_ci;
+use crate::environment::{Environment, is_ci};
 use crate::process::{self, Failure};
 use crate::{documents, python, workspace};
 

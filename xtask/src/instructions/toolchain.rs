@@ -37,9 +37,3 @@ pub fn find_valgrind() -> Availability {
                   Install it (Debian: apt-get install valgrind; Fedora: dnf install valgrind).";
     Availability::Missing { reason: reason.to_owned() }
 }
-
-/// Whether this is a CI run, which decides about merging. All common services set the variable, and
-/// so does `.ci/run`.
-pub fn is_ci() -> bool {
-    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
-}

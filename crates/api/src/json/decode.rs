@@ -641,7 +641,7 @@ mod tests {
         let values = vec!["{\"BOOL\":true}"; 10_000].join(",");
         let body = format!("{{\"Value\":{{\"L\":[{values}]}}}}");
         let value = request::<Everything>(body.as_bytes()).unwrap().value.unwrap().unwrap();
-        let AttributeValue::L(elements) = value else { panic!("{value:?} is no list") };
+        let AttributeValue::L(elements) = value else { panic!("{value:?} is not a list") };
         assert_eq!(elements.len(), 10_000);
     }
 

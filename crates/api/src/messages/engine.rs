@@ -1,12 +1,9 @@
 //! The engine's errors in DynamoDB's words.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-use tracing::field::display;
 use zenobe_engine::error::{
     BlockedChange, CancellationReason, Error, LimitError, TimeToLiveError, UpdateTableError,
 };
+use zenobe_engine::failed_requests;
 use zenobe_engine::schema::{KeyAttribute, KeySchema};
 use zenobe_engine::throughput::{MODE_TAG, ModeTagError};
 use zenobe_expression::UpdateError;
@@ -19,7 +16,6 @@ use super::{
     throughput, transaction, value,
 };
 use crate::error::{ApiError, CancellationEntry};
-use crate::request_id::RequestId;
 
 /// The subject of the failed request; some texts name it.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +78,7 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
             Subject::Table { .. } | Subject::Resource { .. } => internal_error(&error),
         },
         Error::Unavailable { .. } => {
-            log(&error);
+            failed_requests::log(&error);
             request::service_unavailable()
         }
         Error::Store(_)
@@ -117,35 +113,11 @@ pub(crate) fn cancelled_by(entries: Vec<CancellationEntry>) -> ApiError {
     cancelled(&codes.join(", ")).with_cancellation_reasons(entries)
 }
 
-/// Whether the last store failure was logged long enough ago to log another.
-fn is_time_to_log() -> bool {
-    const INTERVAL: Duration = Duration::from_secs(1);
-    static LOGGED_AT: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut logged_at = LOGGED_AT.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_time = logged_at.is_none_or(|logged_at| logged_at.elapsed() >= INTERVAL);
-    if is_time {
-        *logged_at = Some(Instant::now());
-    }
-    is_time
-}
-
 /// A failure that only concerns the operator: its cause goes to the log, unless it is there
 /// already.
 fn internal_error(error: &Error) -> ApiError {
-    log(error);
+    failed_requests::log(error);
     request::internal_server_error()
-}
-
-fn log(error: &Error) {
-    let request_id = RequestId::current().map(display);
-    match error {
-        _ if error.is_known_outage() => tracing::debug!(request_id, %error, "request refused"),
-        // When a disk fails, all running requests fail at once.
-        Error::Store(_) | Error::Unavailable { .. } if !is_time_to_log() => {
-            tracing::debug!(request_id, %error, "request failed");
-        }
-        _ => tracing::error!(request_id, %error, "request failed"),
-    }
 }
 
 texts! {
@@ -358,11 +330,11 @@ pub(crate) fn cancellation_entry(
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
 
     use zenobe_store::Error as StoreError;
 
-    use crate::request_id::REQUEST_ID_LENGTH;
+    use zenobe_engine::request_id::{REQUEST_ID_LENGTH, RequestId};
 
     use super::*;
 

@@ -20,9 +20,9 @@ texts! {
         reserved_key(key: &str) "Tag Key cannot be prefixed with aws:, Key: {key}";
         duplicate_key(key: &str)
             "Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}";
-        wrong_test_rule(key: &str, problem: &str) "The tag {key} is no rule for a test: {problem}";
-        unknown_mode(key: &str, value: &str) "The tag {key} is no throughput mode: `{value}` is none \
-            of off, observe and enforce";
+        wrong_test_rule(key: &str, problem: &str) "The tag {key} is not a valid fault rule: {problem}";
+        unknown_mode(key: &str, value: &str) "The tag {key} must be off, observe or enforce, not \
+            `{value}`";
         mode_too_lax(key: &str, mode: &str, min: &str) "The tag {key} can't be {mode}: the server's \
             throughput mode is {min}, and its tables can't loosen it";
         too_many() "Number of Tags exceed the current limit for the provided ResourceArn";

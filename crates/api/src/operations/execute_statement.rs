@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use zenobe_engine::command::{TableName, WriteOutcome};
+use zenobe_engine::request_facts::{Verb, note_verb};
 use zenobe_engine::schema::TableDefinition;
-use zenobe_engine::throughput::facts::{Verb, note_verb};
 use zenobe_expression::Update;
 use zenobe_expression::limits::STATEMENT_LENGTH_MAX;
 use zenobe_expression::partiql::{Image, Returning};

@@ -173,7 +173,7 @@ fn check_options(input: &ImportTableInput, format: Format) -> Result<(), ApiErro
     }
 }
 
-/// A table that is being filled is no obstacle yet: of imports that run side by side, the first to
+/// A table that is being filled is not an obstacle yet: of imports that run side by side, the first to
 /// create the table wins.
 async fn check_free(context: &Context<'_>, name: &TableName) -> Result<(), ApiError> {
     match context.engine.current_table(name).await {

@@ -206,10 +206,7 @@ impl<S: ShippedStore> Shipper<S> {
         loop {
             let is_stopping = self.wait_for_segment(follower).await;
             if let Some(age_s) = self.status.lag_to_report() {
-                tracing::warn!(
-                    age_s,
-                    "the shipped log is behind: the object store takes it too slowly"
-                );
+                tracing::warn!(age_s, "shipping is behind: the object store is too slow");
             }
             match follower.take(self.options.segment_bytes) {
                 Ok(groups) if groups.is_empty() => {

@@ -165,14 +165,14 @@ async fn switch(
             tracing::error!(%error, to, "a move failed, and the target may look complete; do not use it");
         }
         if let Err(error) = paused.unseal().await {
-            tracing::error!(%error, from, "a move failed, and the source may still look as if it were moved; restart it with `zenobe move --abandon`");
+            tracing::error!(%error, from, "a move failed, and the source may still be sealed; if it refuses to be served, run `zenobe move --abandon --from` with it");
         }
         return Err(error);
     }
     // The target is complete, and the source cannot be opened any more: there is no way back. The same command, run
     // with `--from`, makes up for this.
     if let Err(error) = paused.seal(&Seal { state: SealState::Moved, ..seal.clone() }).await {
-        tracing::warn!(%error, from, "the old directory says that it is being moved, though it was moved");
+        tracing::warn!(%error, from, "the move is complete, but the old directory is still marked as being moved");
     }
     Ok(())
 }

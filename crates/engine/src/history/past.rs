@@ -99,7 +99,7 @@ impl Past {
         Walk::new(self, range, direction)
     }
 
-    /// The undo rows of a range of items, and perhaps of a few more: a range that ends right behind an item ends before the
+    /// The undo rows of a range of items, and perhaps of a few more: a range that ends right after an item ends before the
     /// item's rows.
     pub(super) fn undo_range(&self, items: &KeyRange) -> KeyRange {
         let start = keyspace::undo_key(&self.undo_prefix, &items.start);

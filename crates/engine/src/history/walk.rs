@@ -1,4 +1,4 @@
-//! A scan of a table's past that can stop at any item and go on behind it.
+//! A scan of a table's past that can stop at any item and continue after it.
 //!
 //! It alternates between reading a bounded part of the history (a chunk) and visiting the items that this part covers. What it
 //! has read of the history is not read again when it goes on.

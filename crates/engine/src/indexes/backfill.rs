@@ -49,9 +49,9 @@ async fn finish(
     index: &IndexDefinition,
     lease: &Lease,
 ) -> Result<()> {
-    let hold = engine.index_status_hold(table.name());
+    let hold = engine.index_status_delay(table.name());
     let may_leave =
-        |status| engine.status_hold.is_over((table.definition().id, index.id, status), hold);
+        |status| engine.status_delay.is_over((table.definition().id, index.id, status), hold);
     if let IndexStatus::Creating { backfilling } = index.status {
         if !backfilling && !may_leave(index.status) {
             return Ok(());

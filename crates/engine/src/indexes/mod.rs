@@ -2,12 +2,12 @@
 
 pub(crate) mod backfill;
 pub(crate) mod entries;
-mod hold;
+mod status_delay;
 
 use crate::catalog::{Table, TableIndex};
 use crate::schema::{IndexDefinition, IndexProjection, IndexStatus, KeySchema};
 
-pub(crate) use hold::StatusHold;
+pub(crate) use status_delay::StatusDelay;
 
 /// The indexes that a change of an item must maintain: all except those being deleted.
 pub(crate) fn maintained(table: &Table) -> impl Iterator<Item = TableIndex<'_>> {

@@ -14,9 +14,9 @@ use crate::command::{Consumed, PageOutcome, PageRequest, TableName};
 use crate::error::{Error, Result};
 use crate::history::{Past, Walk};
 use crate::keys::{PrimaryKey, key_attributes};
+use crate::request_facts::{self, KeyScope, PageAccess};
 use crate::schema::{IndexId, IndexKind};
 use crate::throughput::cause::Access;
-use crate::throughput::facts::{self, KeyScope, PageAccess};
 use crate::throughput::{Demand, Ticket};
 use crate::write::decode_stored;
 
@@ -97,12 +97,12 @@ impl<'q> PagePlan<'q> {
             Some(partitions) => ticket.settle_shares(halves, partitions.shares(halves)),
             None => ticket.settle(halves),
         }
-        facts::note_page(|| self.fact(&read.outcome));
+        request_facts::note_page(|| self.fact(&read.outcome));
         Ok(read)
     }
 
-    fn fact(&self, outcome: &PageOutcome) -> facts::PageFacts {
-        facts::PageFacts {
+    fn fact(&self, outcome: &PageOutcome) -> request_facts::PageFacts {
+        request_facts::PageFacts {
             table: self.table.clone(),
             index: self.source.index.map(|index| index.definition.name.clone()),
             access: self.access,

@@ -9,7 +9,7 @@ use crate::catalog::Table;
 use crate::command::{PageOutcome, PageRequest, Query, RuleSet, TableName};
 use crate::error::{PageError, Result};
 use crate::history::AsOf;
-use crate::throughput::facts::PageAccess;
+use crate::request_facts::PageAccess;
 
 use super::page::{Origin, PagePlan, Read};
 use super::page_command::PageCommand;

@@ -9,8 +9,8 @@ use crate::command::{PageOutcome, PageRequest, RuleSet, Scan, Segment, TableName
 use crate::error::{PageError, Result};
 use crate::history::AsOf;
 use crate::keyspace::{self, part_start};
+use crate::request_facts::PageAccess;
 use crate::schema::BillingMode;
-use crate::throughput::facts::PageAccess;
 
 use super::page::{Origin, PagePlan, Read};
 use super::page_command::PageCommand;

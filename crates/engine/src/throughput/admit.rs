@@ -7,8 +7,7 @@ use zenobe_store::Key;
 use super::bucket::nanoseconds;
 use super::budget::Budget;
 use super::cause::{Access, Throttled};
-use super::facts::{self, KeyScope, Part};
-use super::meter::{Met, Meter};
+use super::meter::{LimitsHit, Meter};
 use super::ticket::{Held, Ticket};
 use super::{TableCapacity, ThroughputMode};
 use crate::Engine;
@@ -16,6 +15,7 @@ use crate::capacity_units::item_write_halves;
 use crate::catalog::Table;
 use crate::change::{IndexEffect, size_bytes};
 use crate::error::{Error, Result};
+use crate::request_facts::{self, KeyScope, Part};
 use crate::schema::{BillingMode, IndexId, IndexKind};
 use crate::write::commit::WrittenItem;
 
@@ -98,7 +98,7 @@ impl Engine {
             access,
             taken_halves: halves_min,
             now_ns,
-            key: facts::are_wanted().then(|| Key::copy_from_slice(suffix)),
+            key: request_facts::are_wanted().then(|| Key::copy_from_slice(suffix)),
             scope: demand.scope,
             reasons: Vec::new(),
         };
@@ -171,7 +171,7 @@ impl Engine {
                     partition: partition.id,
                     is_throttled: true,
                 };
-                facts::note(part, &meter.reasons(Access::Write, met));
+                request_facts::note(part, &meter.reasons(Access::Write, met));
                 Throttled::add(&mut refused, throttled(table, meter, Access::Write, met));
             }
         }
@@ -190,7 +190,7 @@ fn entry_demand(effect: &IndexEffect) -> Demand<'_> {
     }
 }
 
-fn throttled(table: &Table, meter: &Meter, access: Access, met: Met) -> Box<Throttled> {
+fn throttled(table: &Table, meter: &Meter, access: Access, met: LimitsHit) -> Box<Throttled> {
     let on_demand = table.definition().billing_mode == BillingMode::PayPerRequest;
     Box::new(Throttled { reasons: meter.reasons(access, met), on_demand })
 }

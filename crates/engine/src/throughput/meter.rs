@@ -208,7 +208,7 @@ impl Meter {
         halves: u64,
         budget: Option<&Budget>,
         now_ns: u64,
-    ) -> (Arc<Partition>, Result<(), Met>) {
+    ) -> (Arc<Partition>, Result<(), LimitsHit>) {
         let partition = self.partition(suffix);
         partition.sample(suffix);
         let (flow, own) = (&self.flows[access as usize], &partition.flows[access as usize]);
@@ -227,7 +227,7 @@ impl Meter {
         if let Some(budget) = budget.filter(|_| by_account) {
             budget.refund(access, halves);
         }
-        let met = Met {
+        let met = LimitsHit {
             limit: (!by_table).then(|| flow.limit()),
             key_range: !by_partition,
             budget: !by_account,
@@ -242,10 +242,10 @@ impl Meter {
         access: Access,
         suffix: &[u8],
         now_ns: u64,
-    ) -> Result<(), (Arc<Partition>, Met)> {
+    ) -> Result<(), (Arc<Partition>, LimitsHit)> {
         let partition = self.partition(suffix);
         let (flow, own) = (&self.flows[access as usize], &partition.flows[access as usize]);
-        let met = Met {
+        let met = LimitsHit {
             limit: (!flow.bucket.has_any(now_ns)).then(|| flow.limit()),
             key_range: !own.bucket.has_any(now_ns),
             // Whatever asks has been admitted by its account.
@@ -275,7 +275,7 @@ impl Meter {
     }
 
     /// The reasons for having met a limit, each once.
-    pub fn reasons(&self, access: Access, met: Met) -> Vec<ThrottleReason> {
+    pub fn reasons(&self, access: Access, met: LimitsHit) -> Vec<ThrottleReason> {
         let reason = |cause| ThrottleReason { resource: Arc::clone(&self.resource), access, cause };
         met.causes().map(reason).collect()
     }
@@ -302,7 +302,7 @@ impl Meter {
         }
     }
 
-    fn count_throttled(&self, access: Access, partition: &Partition, met: Met) {
+    fn count_throttled(&self, access: Access, partition: &Partition, met: LimitsHit) {
         for cause in met.causes() {
             let counter = &self.flows[access as usize].throttled[cause as usize];
             counter.fetch_add(1, Ordering::Relaxed);
@@ -319,7 +319,7 @@ impl Flow {
 
 /// The limits that a request met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Met {
+pub(crate) struct LimitsHit {
     /// That of the whole table or index.
     limit: Option<ThrottleCause>,
     /// That of the partition.
@@ -328,7 +328,7 @@ pub(crate) struct Met {
     budget: bool,
 }
 
-impl Met {
+impl LimitsHit {
     fn causes(self) -> impl Iterator<Item = ThrottleCause> {
         let unlike = |is_met: bool, cause| (is_met && self.limit != Some(cause)).then_some(cause);
         let key_range = unlike(self.key_range, ThrottleCause::KeyRange);

@@ -17,7 +17,6 @@ mod admit;
 mod bucket;
 mod budget;
 pub mod cause;
-pub mod facts;
 mod key_text;
 mod map_row;
 mod meter;

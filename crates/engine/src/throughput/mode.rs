@@ -34,7 +34,7 @@ impl ThroughputMode {
         }
     }
 
-    /// The mode that a table's tags ask for. A value that is no mode asks for none; no request can set one.
+    /// The mode that a table's tags ask for. A value that is not a mode asks for none; no request can set one.
     pub fn of(definition: &TableDefinition) -> Option<ThroughputMode> {
         definition.tags.get(MODE_TAG)?.parse().ok()
     }
@@ -50,9 +50,9 @@ pub struct UnknownMode;
 /// Why a table can't have a tag that sets its mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModeTagError {
-    #[error("`{value}` is no throughput mode")]
+    #[error("`{value}` is not a throughput mode; use off, observe or enforce")]
     Unknown { value: String },
-    #[error("no table may have the throughput mode {}: {} is the laxest", mode.name(), min.name())]
+    #[error("no table may have the throughput mode {}: the server requires at least {}", mode.name(), min.name())]
     TooLax { mode: ThroughputMode, min: ThroughputMode },
 }
 

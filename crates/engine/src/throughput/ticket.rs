@@ -6,8 +6,8 @@ use zenobe_store::Key;
 
 use super::budget::Budget;
 use super::cause::{Access, ThrottleReason};
-use super::facts::{self, KeyScope, Part};
 use super::meter::{Meter, Partition};
+use crate::request_facts::{self, KeyScope, Part};
 
 /// The admission of a request. A ticket that is dropped unsettled gives back what it took.
 #[must_use = "what the request consumed has to be settled"]
@@ -127,6 +127,6 @@ impl Held<'_> {
             partition: partition.id,
             is_throttled,
         };
-        facts::note(part, &reasons);
+        request_facts::note(part, &reasons);
     }
 }

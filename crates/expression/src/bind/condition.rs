@@ -65,7 +65,7 @@ fn lower_leaf(leaf: Leaf<'_>, literals: &mut Literals) -> Condition {
         | Operator::IfNotExists
         | Operator::ListAppend
         | Operator::Plus
-        | Operator::Minus => unreachable!("{operator} is no leaf of a condition"),
+        | Operator::Minus => unreachable!("{operator} is not a leaf of a condition"),
     }
 }
 

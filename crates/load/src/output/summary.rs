@@ -31,9 +31,13 @@ fn headline(plan: &Plan, report: &Report) -> String {
             format!("open loop at {requests_per_second} requests/s")
         }
     };
+    let threads = match plan.workers() {
+        1 => "1 thread".to_owned(),
+        workers => format!("{workers} threads"),
+    };
     let stopped = if report.stopped { ", stopped early" } else { "" };
     format!(
-        "{} on {}, table {}\n{} items of {} bytes, {} keys, {} connections on {} threads, {pace}, {:.1} s{stopped}\n",
+        "{} on {}, table {}\n{} items of {} bytes, {} keys, {} connections on {}, {pace}, {:.1} s{stopped}\n",
         plan.workload,
         plan.target,
         plan.table,
@@ -41,7 +45,7 @@ fn headline(plan: &Plan, report: &Report) -> String {
         plan.item_bytes,
         plan.keys,
         plan.connections,
-        plan.workers(),
+        threads,
         report.elapsed.as_secs_f64(),
     )
 }

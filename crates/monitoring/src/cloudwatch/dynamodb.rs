@@ -10,9 +10,9 @@ use zenobe_engine::Engine;
 use zenobe_engine::command::{StreamName, TableName};
 use zenobe_engine::error::Result;
 use zenobe_engine::gauges::ReturnedRecords;
+use zenobe_engine::request_facts::Verb;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::{Access, ThrottleCause};
-use zenobe_engine::throughput::facts::Verb;
 use zenobe_engine::throughput::report::units;
 
 use super::distribution::Distribution;

@@ -1,6 +1,7 @@
 //! How a request fails, with the names that each protocol has for it.
 
 use zenobe_engine::error::Error;
+use zenobe_engine::failed_requests;
 
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +136,7 @@ impl CloudWatchError {
 
 impl From<Error> for CloudWatchError {
     fn from(error: Error) -> CloudWatchError {
-        tracing::error!(%error, "a request to CloudWatch failed");
+        failed_requests::log(&error);
         let kind = match error {
             Error::Corrupt { .. } => CloudWatchErrorKind::Corrupt,
             _ => CloudWatchErrorKind::Internal,

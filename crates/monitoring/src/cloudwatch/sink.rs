@@ -96,7 +96,7 @@ impl CloudWatch {
     }
 
     async fn trim(&self, lease: &Lease) -> Result<()> {
-        // A clock that has jumped is no reason to delete anything.
+        // A clock that has jumped is not a reason to delete anything.
         if self.storage.engine.clock_status().is_paused {
             return Ok(());
         }

@@ -5,9 +5,9 @@ use serde_json::json;
 use zenobe_api::observer::{ObservedRequest, RequestObserver};
 use zenobe_api::{Api, ApiOptions};
 use zenobe_engine::EngineOptions;
+use zenobe_engine::request_facts::{KeyScope, Part, RequestFacts};
 use zenobe_engine::schema::KeySchema;
 use zenobe_engine::throughput::cause::{Access, Resource, ThrottleCause, ThrottleReason};
-use zenobe_engine::throughput::facts::{KeyScope, Part, RequestFacts};
 use zenobe_store::memory::MemoryStore;
 
 use super::*;

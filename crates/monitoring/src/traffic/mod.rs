@@ -22,8 +22,8 @@ use zenobe_api::Operation;
 use zenobe_api::observer::{ObservedRequest, RequestObserver};
 use zenobe_engine::command::{StreamName, TableName};
 use zenobe_engine::gauges::ReturnedRecords;
+use zenobe_engine::request_facts::Verb;
 use zenobe_engine::schema::Namespace;
-use zenobe_engine::throughput::facts::Verb;
 
 use self::counts::Ended;
 use self::stripe::Stripe;
@@ -35,8 +35,8 @@ pub use counts::{
 pub use pattern::{Pattern, QueryPattern, SortCondition, UnknownPattern};
 pub use stripe::{NAMESPACES_MAX, PendingRow, ROWS_MAX};
 
-/// The table name of traffic that is not counted by table.
-pub const OTHER: &str = "other";
+/// The table name of traffic that is not counted by table. No table can have it.
+pub const OTHER: &str = "(other)";
 
 /// A kind of request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

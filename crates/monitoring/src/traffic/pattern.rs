@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use zenobe_engine::request_facts::{KeyScope, PageAccess, PageFacts, Part};
 use zenobe_engine::throughput::cause::Access;
-use zenobe_engine::throughput::facts::{KeyScope, PageAccess, PageFacts, Part};
 
 /// How a request finds what it reads or writes. With the operation, the table and the index this is an
 /// access pattern. There are few of them, whatever clients do.

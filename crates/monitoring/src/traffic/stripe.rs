@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use zenobe_api::Operation;
 use zenobe_engine::command::TableName;
+use zenobe_engine::request_facts::{KeyScope, PageFacts, Part, RequestFacts, Verb};
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::{Access, Resource};
-use zenobe_engine::throughput::facts::{KeyScope, PageFacts, Part, RequestFacts, Verb};
 
 use super::counts::{Ended, RequestSums, TrafficCounts};
 use super::pattern::Pattern;

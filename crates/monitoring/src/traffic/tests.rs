@@ -3,11 +3,11 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use zenobe_engine::command::TableName;
-use zenobe_engine::schema::{IndexId, KeySchema, TableId};
-use zenobe_engine::throughput::cause::{Access, Resource, ThrottleCause, ThrottleReason};
-use zenobe_engine::throughput::facts::{
+use zenobe_engine::request_facts::{
     KeyScope, OmittedParts, PageAccess, PageFacts, Part, RequestFacts,
 };
+use zenobe_engine::schema::{IndexId, KeySchema, TableId};
+use zenobe_engine::throughput::cause::{Access, Resource, ThrottleCause, ThrottleReason};
 
 use super::*;
 

@@ -53,7 +53,7 @@ enum Rule {
     Cron(Box<Cron>),
 }
 
-/// Why a text is no schedule.
+/// Why a text is not a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScheduleFault {
     Syntax(&'static str),

@@ -58,6 +58,7 @@ impl TargetState {
         self.samples.retain(|sample| !has_jumped_back(sample.minute * MINUTE_MS, now_ms));
         self.scaled_out.take_if(|scaled| has_jumped_back(scaled.at_ms, now_ms));
         self.scaled_in_at_ms.take_if(|at_ms| has_jumped_back(*at_ms, now_ms));
+        self.report.take_if(|report| has_jumped_back(report.at_ms, now_ms));
     }
 
     /// Adds a minute, unless it or a later one is known already.

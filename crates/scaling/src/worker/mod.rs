@@ -207,7 +207,7 @@ impl Scaling {
         is_shared: bool,
         lease: &Lease,
     ) -> Result<()> {
-        // A clock that has jumped is no reason to delete anything.
+        // A clock that has jumped is not a reason to delete anything.
         if self.engine.clock_status().is_paused {
             return Ok(());
         }

@@ -12,15 +12,12 @@ use zenobe_engine::gauges::IndexProgress;
 use zenobe_engine::throughput::cause::Access;
 use zenobe_monitoring::gauges::{AccountGauges, Gauges, ThroughputGauge};
 use zenobe_monitoring::totals::{ACCOUNTS_MAX, Consumed, Sums, TABLES_MAX, TableSums};
-use zenobe_monitoring::traffic::RequestSums;
+use zenobe_monitoring::traffic::{OTHER, RequestSums};
 
 use super::Admin;
 use super::history::PATIENCE;
 use crate::prometheus::MetricType::{Counter, Gauge, Summary};
 use crate::prometheus::{Exposition, Seconds};
-
-/// The labels of all tables, or accounts, that have no series of their own. No table can have this name.
-const OTHER: &str = "(other)";
 
 impl Admin {
     pub(super) async fn render_tables(&self, out: &mut Exposition) {
@@ -31,7 +28,7 @@ impl Admin {
         let shown = shown(&gauges, &sums);
         render_throughput(&gauges, &shown, out);
         render_filling(engine, &shown, out).await;
-        render_accounts(&gauges, out);
+        render_accounts(&gauges, &sums, out);
     }
 }
 
@@ -197,7 +194,8 @@ async fn render_filling(engine: &Engine, shown: &BTreeSet<&TableName>, out: &mut
     }
 }
 
-fn render_accounts(gauges: &Gauges, out: &mut Exposition) {
+/// The accounts that have counters of their own come first.
+fn render_accounts(gauges: &Gauges, sums: &Sums, out: &mut Exposition) {
     type Value = fn(&AccountGauges) -> f64;
     let metrics: [(&str, Value); 11] = [
         ("zenobe_account_tables", |it| it.tables as f64),
@@ -218,9 +216,14 @@ fn render_accounts(gauges: &Gauges, out: &mut Exposition) {
             it.table_utilization(Access::Write)
         }),
     ];
+    let (counted, others): (Vec<_>, Vec<_>) = gauges
+        .accounts
+        .iter()
+        .partition(|(namespace, _)| sums.user_errors.contains_key(*namespace));
+    let shown: Vec<_> = counted.into_iter().chain(others).take(ACCOUNTS_MAX).collect();
     for (name, value) in metrics {
         let mut metric = out.metric(name, Gauge);
-        for (namespace, account) in gauges.accounts.iter().take(ACCOUNTS_MAX) {
+        for (namespace, account) in &shown {
             let labels = [("account", &*namespace.account), ("region", &*namespace.region)];
             metric.sample(&labels, value(account));
         }

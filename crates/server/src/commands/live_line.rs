@@ -27,7 +27,7 @@ impl LiveLine {
         LiveLine { is_quiet, shown_at: (!line.in_place).then(Instant::now), ..line }
     }
 
-    /// Shows a line, unless the last one is too young.
+    /// Shows a line, unless the last one was shown too recently.
     pub fn show(&mut self, line: impl FnOnce() -> String) {
         if self.is_quiet {
             return;

@@ -25,6 +25,7 @@ mod transfer_arguments;
 mod trigger;
 
 use clap::Subcommand;
+use zenobe_engine::history::AsOf;
 
 use crate::outbound::{OutboundError, UrlError};
 use crate::triggers::source::SourceError;
@@ -53,6 +54,12 @@ pub use trigger::TriggerCommand;
 pub enum StreamCommand {
     /// Print a table's changes as they happen
     Tail(TailArguments),
+}
+
+/// A time on the command line.
+fn time_argument(text: &str) -> Result<AsOf, String> {
+    zenobe_api::parse_time(text)
+        .ok_or_else(|| format!("`{text}` is not a time such as 2026-11-16T08:00:00Z or 1794816000"))
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use zenobe_database::backup::{RestoreSummary, restore};
 use zenobe_load::human_bytes;
 
 use super::backup::{BackupDisplay, PlaceArguments};
-use super::{CommandError, print_line};
+use super::{CommandError, print_line, time_argument};
 use crate::time::iso8601;
 
 #[derive(Debug, Args)]
@@ -48,11 +48,9 @@ impl TargetArguments {
         match (&self.backup, &self.to_time) {
             (Some(id), _) => Ok(RestorePoint::Backup(id.clone())),
             (None, None) => Ok(RestorePoint::Latest),
-            (None, Some(time)) => match zenobe_api::parse_time(time) {
-                Some(time) => Ok(RestorePoint::Time(time.at_ms())),
-                None => Err(CommandError::Refused(format!(
-                    "--to-time: `{time}` is not a time such as 2026-11-16T08:00:00Z or 1794816000"
-                ))),
+            (None, Some(time)) => match time_argument(time) {
+                Ok(time) => Ok(RestorePoint::Time(time.at_ms())),
+                Err(problem) => Err(CommandError::Refused(format!("--to-time: {problem}"))),
             },
         }
     }

@@ -50,7 +50,7 @@ pub struct SqlArguments {
     /// Read tables as they were at this time, such as 2026-11-16T08:00:00Z; they must have point-in-time recovery
     #[arg(long, value_name = "TIME")]
     as_of: Option<String>,
-    /// Read strongly consistently, at twice the units
+    /// Use strongly consistent reads, at twice the units
     #[arg(long)]
     consistent_read: bool,
     /// Maximum rows per statement where the shell can't ask for more; 0 means all

@@ -20,7 +20,7 @@ pub struct ConfigurationFile {
     pub triggers: Vec<TriggerDefinition>,
 }
 
-/// An option from the file: valid texts for clap.
+/// An option from the file: valid arguments for clap.
 #[derive(Debug)]
 struct FileEntry {
     id: String,

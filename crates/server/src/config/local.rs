@@ -54,7 +54,7 @@ pub struct LocalFlags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalMode {
     /// How long an index keeps each status.
-    pub index_status_hold: Duration,
+    pub index_status_delay: Duration,
 }
 
 impl LocalFlags {
@@ -75,11 +75,11 @@ impl LocalFlags {
             given.options.region = REGION.to_owned();
         }
         given.options.cors_origin.extend(self.cors);
-        let index_status_hold = match self.delay_transient_statuses {
+        let index_status_delay = match self.delay_transient_statuses {
             true => STATUS_HOLD,
             false => Duration::ZERO,
         };
-        LocalMode { index_status_hold }
+        LocalMode { index_status_delay }
     }
 }
 

@@ -128,7 +128,9 @@ pub enum SettingsError {
     StoreAndData,
     #[error("--store and --memory exclude each other")]
     StoreAndMemory,
-    #[error("--durability is for a data directory; how durable a --store is, PostgreSQL is told")]
+    #[error(
+        "--durability is for a data directory; for a --store, set synchronous_commit in PostgreSQL"
+    )]
     StoreAndDurability,
     #[error("--eventual-reads-from-standbys is for a --store; a data directory has no standbys")]
     StandbysWithoutStore,

@@ -29,9 +29,9 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxBuildHasher;
 use zenobe_engine::command::TableName;
+use zenobe_engine::request_facts::RequestFacts;
 use zenobe_engine::schema::{IndexId, Namespace, TableId};
 use zenobe_engine::throughput::cause::Resource;
-use zenobe_engine::throughput::facts::RequestFacts;
 use zenobe_monitoring::striped::Striped;
 use zenobe_store::system_time_ms;
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use zenobe_engine::request_facts::{KeyScope, Part, RequestFacts};
 use zenobe_engine::throughput::cause::{Access, Resource};
-use zenobe_engine::throughput::facts::{KeyScope, Part, RequestFacts};
 
 /// How many parts of requests a thread collects.
 const PARTS_MAX: usize = 64;

@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use zenobe_engine::keyspace::KeyHash;
+use zenobe_engine::request_facts::{KeyScope, key_hash};
 use zenobe_engine::throughput::cause::{Access, Resource};
-use zenobe_engine::throughput::facts::{KeyScope, key_hash};
 
 use super::heat::{Heat, HeatMinute, Use};
 use super::pending::PartCount;

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use zenobe_engine::keyspace::KeyHash;
+use zenobe_engine::request_facts::{KeyScope, Part};
 use zenobe_engine::schema::{KeyAttribute, KeySchema, ScalarType};
 use zenobe_engine::throughput::cause::Access;
-use zenobe_engine::throughput::facts::{KeyScope, Part};
 use zenobe_value::{AttributeValue, key_bytes};
 
 use super::heat::{MINUTES_MAX, PARTITIONS_MAX};

@@ -5,7 +5,7 @@
 //! two turns take. While a worker is never idle, a task on it times its turns. A turn that has taken
 //! too long serves no more requests if a crowd is waiting: the rest get a throttling error, after
 //! which SDKs back off and retry. Without a crowd everybody is served, however long it takes: a few
-//! clients with expensive requests are no overload.
+//! clients with expensive requests do not overload it.
 //!
 //! Two thirds of the cost of a small request are the kernel's, and an error costs as much. So the
 //! error is delayed for a while, and longer the more connections wait for one. A connection is quiet
@@ -52,7 +52,7 @@ impl Default for Shedding {
         Shedding {
             turn_max: Duration::from_micros(250),
             // The runtime polls for new requests after every 61 tasks, so a turn may have about half as many
-            // requests again as the worker has connections. 200 connections on one worker are no overload.
+            // requests again as the worker has connections. 200 connections on one worker do not overload it.
             crowd_min: 320,
             served_min: 8,
             untimed_requests: 256,
@@ -360,7 +360,7 @@ mod tests {
         assert!(turns.end(&shedding, now));
         for _ in 0..3 {
             now += 10 * MILLISECOND;
-            assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "three are no crowd");
+            assert_eq!(turns.judge(&shedding, now), Verdict::Admit, "three are not a crowd");
         }
         assert_eq!(turns.judge(&shedding, now), Verdict::Shed);
         assert_eq!(turns.shed.get(), 2);

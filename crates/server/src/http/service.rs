@@ -15,8 +15,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::field::display;
 use zenobe_api::{ApiError, Exception, Operation, RequestId, is_valid_json};
 use zenobe_auth::{AuthError, DYNAMODB};
+use zenobe_engine::request_facts::RequestFacts;
 use zenobe_engine::schema::Namespace;
-use zenobe_engine::throughput::facts::RequestFacts;
 
 use super::BodyMemory;
 use super::allowed_hosts_and_origins::{CrossSitePolicy, CrossSiteRefusal};

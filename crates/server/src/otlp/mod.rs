@@ -235,7 +235,7 @@ impl Sender {
         }
         self.complained_at = Some(now);
         let url = self.url.authority();
-        tracing::warn!(url, path, problem, "the OpenTelemetry collector took nothing");
+        tracing::warn!(url, path, problem, "the OpenTelemetry collector accepted nothing");
     }
 
     fn resource(&self) -> Value {

@@ -98,7 +98,7 @@ impl Span {
         if let Some(parent) = self.parent_id {
             span["parentSpanId"] = json!(format!("{parent:016x}"));
         }
-        // A client's mistake is no error of the server.
+        // A client's mistake is not an error of the server.
         if self.status >= 500 {
             span["status"] = json!({"code": STATUS_ERROR, "message": self.error});
         }

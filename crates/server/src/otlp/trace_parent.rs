@@ -15,7 +15,7 @@ impl TraceParent {
         let mut fields = header.trim().split('-');
         let (version, trace_id) = (fields.next()?, fields.next()?);
         let (span_id, flags) = (fields.next()?, fields.next()?);
-        // Later versions may append fields. 255 is no version.
+        // Later versions may append fields. 255 is not a version.
         let version = hexadecimal(version, 2)?;
         if version == 0xFF || version == 0 && fields.next().is_some() {
             return None;

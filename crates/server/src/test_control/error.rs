@@ -16,7 +16,7 @@ pub enum ControlError {
     NoFault { id: String },
     #[error(transparent)]
     NotInMemory(#[from] NotInMemory),
-    #[error("`{name}` can't name a snapshot; take 1 to 64 letters, digits, `-`, `_` and `.`")]
+    #[error("`{name}` is not a valid snapshot name; use 1 to 64 letters, digits, `-`, `_` and `.`")]
     SnapshotName { name: String },
     #[error("there is no snapshot `{name}`")]
     NoSnapshot { name: String },

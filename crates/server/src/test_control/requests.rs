@@ -15,7 +15,7 @@ use super::TestControl;
 use super::plan::{FaultPlan, PlannedFailure};
 use super::request_subjects::RequestSubjects;
 use super::rule::{RuleKind, When};
-use super::table_states::{Met, shown, status_after};
+use super::table_states::{StateEffect, shown, status_after};
 use super::tagged::{sets_tags, wrong_tag};
 use super::unprocessed::HeldBack;
 use crate::dispatch::{Circumstances, Dropped, Handler};
@@ -143,10 +143,10 @@ impl TestControl {
         let operation = *operation;
         let instance = self.hold().await;
         let now_ms = instance.database.engine().clock().now_ms();
-        let status = match self.states.meet(operation, namespace, &subjects.tables, now_ms) {
-            Met::Answer(response) => return Ok(response),
-            Met::Status(status) => Some(status),
-            Met::Nothing => None,
+        let status = match self.states.effect_on(operation, namespace, &subjects.tables, now_ms) {
+            StateEffect::Answer(response) => return Ok(response),
+            StateEffect::Status(status) => Some(status),
+            StateEffect::Nothing => None,
         };
         let name = subjects.tables.first().filter(|_| status_after(operation).is_some());
         let name =

@@ -166,7 +166,7 @@ impl RuleKind {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    #[error("`{0}` is not `name=value`; a rule is such as kind=throttle table=Orders rate=0.1")]
+    #[error("`{0}` is not `name=value`; write a rule such as kind=throttle table=Orders rate=0.1")]
     NotAPair(String),
     #[error(
         "a rule has no `{0}`; it has kind, table, index, operation, rate, delay, when and times"
@@ -176,7 +176,7 @@ pub enum RuleError {
     Twice(&'static str),
     #[error("the rule needs a kind: {}", kinds())]
     NoKind,
-    #[error("`{given}` is not a kind; there are {}", kinds())]
+    #[error("`{given}` is not a kind; the kinds are {}", kinds())]
     Kind { given: String },
     #[error(
         "`{0}` is not an operation of DynamoDB; write it as in PutItem, several with | between"
@@ -184,9 +184,9 @@ pub enum RuleError {
     Operation(String),
     #[error("kind={kind} has no effect on {operation}")]
     WrongOperation { kind: &'static str, operation: &'static str },
-    #[error("`{0}` is not a rate; write a number from 0 to 1, without 0, such as 0.1")]
+    #[error("`{0}` is not a rate; write a number above 0 and at most 1, such as 0.1")]
     Rate(String),
-    #[error("`{0}` is not a number of times; write a whole number from 1 on")]
+    #[error("times: `{0}` is not a whole number of at least 1")]
     Times(String),
     #[error("when={0} is neither before nor after (the work is done)")]
     When(String),
@@ -196,7 +196,9 @@ pub enum RuleError {
     NoDelay(&'static str),
     #[error("kind={kind} takes no `{member}`")]
     Useless { kind: &'static str, member: &'static str },
-    #[error("a rule in JSON is an object of texts and numbers, such as {{\"kind\": \"throttle\"}}")]
+    #[error(
+        "a rule in JSON is an object of strings and numbers, such as {{\"kind\": \"throttle\"}}"
+    )]
     NotAnObject,
 }
 
@@ -412,7 +414,7 @@ mod tests {
     fn bad_rules_say_what_is_wrong() {
         for (text, expected) in [
             ("", "the rule needs a kind: throttle, conflict"),
-            ("kind=slow", "`slow` is not a kind; there are throttle"),
+            ("kind=slow", "`slow` is not a kind; the kinds are throttle"),
             ("kind", "`kind` is not `name=value`"),
             ("kind=drop table=", "`table=` is not `name=value`"),
             ("kind=drop ratio=1", "a rule has no `ratio`"),
@@ -422,7 +424,7 @@ mod tests {
             ("kind=drop rate=0", "`0` is not a rate"),
             ("kind=drop rate=1.5", "`1.5` is not a rate"),
             ("kind=drop rate=NaN", "`NaN` is not a rate"),
-            ("kind=drop times=0", "`0` is not a number of times"),
+            ("kind=drop times=0", "times: `0` is not a whole number of at least 1"),
             ("kind=drop when=later", "when=later is neither before nor after"),
             ("kind=drop delay=1s", "kind=drop takes no `delay`"),
             ("kind=latency", "kind=latency needs a delay"),

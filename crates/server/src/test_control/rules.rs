@@ -229,7 +229,7 @@ impl Lateness for Rules {
         rules.iter().filter_map(|rule| rule.fire()).map(|fired| fired.delay_ms()).max().unwrap_or(0)
     }
 
-    fn index_status_hold(&self, table: &TableName) -> Duration {
+    fn index_status_delay(&self, table: &TableName) -> Duration {
         let rules = self.of_status(table);
         let held_ms = rules.iter().map(|rule| rule.fixed_delay_ms(number_of(&table.name))).max();
         Duration::from_millis(held_ms.unwrap_or(0))

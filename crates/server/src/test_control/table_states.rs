@@ -27,7 +27,7 @@ struct Held {
 }
 
 /// What a request meets.
-pub enum Met {
+pub enum StateEffect {
     /// Its answer, without doing anything.
     Answer(Response),
     /// The status to show in the answer.
@@ -45,13 +45,13 @@ impl TableStates {
     }
 
     /// What a request about these tables meets now.
-    pub fn meet(
+    pub fn effect_on(
         &self,
         operation: Operation,
         namespace: &Arc<Namespace>,
         tables: &[String],
         now_ms: u64,
-    ) -> Met {
+    ) -> StateEffect {
         let mut held = self.held.lock();
         held.retain(|_, held| held.until_ms > now_ms);
         let found = tables.iter().find_map(|table| {
@@ -59,8 +59,8 @@ impl TableStates {
             Some((table, held.clone()))
         });
         match found {
-            Some((table, held)) => meet(operation, table, held),
-            None => Met::Nothing,
+            Some((table, held)) => effect_on(operation, table, held),
+            None => StateEffect::Nothing,
         }
     }
 
@@ -95,14 +95,14 @@ pub fn status_after(operation: Operation) -> Option<TransientStatus> {
     }
 }
 
-fn meet(operation: Operation, table: &str, held: Held) -> Met {
-    let refuse = |fault: InjectedFault<'_>| Met::Answer(fault.into_response(operation));
+fn effect_on(operation: Operation, table: &str, held: Held) -> StateEffect {
+    let refuse = |fault: InjectedFault<'_>| StateEffect::Answer(fault.into_response(operation));
     let status = held.status;
     match (operation, status) {
         (Operation::DescribeTable, TransientStatus::Deleting) => {
-            Met::Answer(answer(&json!({"Table": shown(held.description, status)})))
+            StateEffect::Answer(answer(&json!({"Table": shown(held.description, status)})))
         }
-        (Operation::DescribeTable, _) => Met::Status(status),
+        (Operation::DescribeTable, _) => StateEffect::Status(status),
         (Operation::CreateTable, TransientStatus::Creating) => {
             refuse(InjectedFault::TableInUse { table, status })
         }
@@ -116,7 +116,7 @@ fn meet(operation: Operation, table: &str, held: Held) -> Met {
             | Operation::UpdateContinuousBackups,
             _,
         ) => refuse(InjectedFault::TableInUse { table, status }),
-        (_, TransientStatus::Updating) => Met::Nothing,
+        (_, TransientStatus::Updating) => StateEffect::Nothing,
         // The table's streams can be read whatever becomes of it.
         (
             Operation::DescribeStream
@@ -124,7 +124,7 @@ fn meet(operation: Operation, table: &str, held: Held) -> Met {
             | Operation::GetRecords
             | Operation::ListStreams,
             _,
-        ) => Met::Nothing,
+        ) => StateEffect::Nothing,
         (_, TransientStatus::Creating | TransientStatus::Deleting) => {
             refuse(InjectedFault::TableNotFound)
         }
@@ -158,10 +158,10 @@ mod tests {
         let namespace = Arc::new(Namespace { account: "0".into(), region: "r".into() });
         let says = |operation: &str, now_ms: u64| {
             let operation = Operation::from_name(operation).unwrap();
-            match states.meet(operation, &namespace, &["t".to_owned()], now_ms) {
-                Met::Answer(response) => response.error.unwrap_or("OK").to_owned(),
-                Met::Status(status) => status.name().to_owned(),
-                Met::Nothing => "nothing".to_owned(),
+            match states.effect_on(operation, &namespace, &["t".to_owned()], now_ms) {
+                StateEffect::Answer(response) => response.error.unwrap_or("OK").to_owned(),
+                StateEffect::Status(status) => status.name().to_owned(),
+                StateEffect::Nothing => "nothing".to_owned(),
             }
         };
         let description = json!({"TableDescription": {"TableName": "t"}});

@@ -89,7 +89,7 @@ fn read(tables: &Tables, before: &TaggedRules, seed: u64) -> TaggedRules {
     found
 }
 
-/// A tag that is no rule was set without test control, where nobody checks it.
+/// A tag that is not a rule was set without test control, where nobody checks it.
 fn new_rule(table: &TableName, tag: &str, value: &str, seed: u64) -> Option<Arc<TaggedRule>> {
     match rule_of(&table.name, tag, value)? {
         Ok(rule) => {
@@ -117,7 +117,7 @@ fn rule_of(table: &str, tag: &str, value: &str) -> Option<Result<Rule, RuleError
     Some(format!("kind={kind} table={table} {}", pairs.join(" ")).parse())
 }
 
-/// The first tag that a request sets and that is no rule although it should be, with what is wrong.
+/// The first tag that a request sets and that is not a rule although it should be, with what is wrong.
 pub fn wrong_tag(operation: Operation, request: &Value) -> Option<(String, RuleError)> {
     if !sets_tags(operation) {
         return None;

@@ -231,7 +231,7 @@ fn spans_that_nobody_takes_are_dropped_and_counted() {
     let mut scrape = || client.send("GET", "/metrics", &[], b"").unwrap().text();
     wait_until(|| scrape().contains("\nzenobe_otlp_dropped_spans_total 2\n"));
     assert!(scrape().contains("\nzenobe_otlp_sent_spans_total 0\n"));
-    server.expect_output("the OpenTelemetry collector took nothing");
+    server.expect_output("the OpenTelemetry collector accepted nothing");
 }
 
 fn hot_keys(client: &mut Client, table: &str) -> Value {

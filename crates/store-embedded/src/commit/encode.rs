@@ -26,7 +26,8 @@ pub(super) fn encode(
     let size_bytes = size_bytes(&group.writes);
     let CommitGroup { writes, outcomes, counters, horizon, newest_stamp, .. } = group;
     let writes: &[QueuedWrite] = writes;
-    let batch = write_ahead_log::write_with(database.directory().nonce(), *horizon, size_bytes);
+    let batch =
+        write_ahead_log::batch_with_horizon(database.directory().nonce(), *horizon, size_bytes);
     let all = writes.iter().flat_map(|write| write.mutations.iter());
     let earlier = Earlier { unread: Box::new(all), last_writes: LastWrites::default() };
     let mut encoder = Encoder {

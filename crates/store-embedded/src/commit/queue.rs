@@ -120,7 +120,7 @@ impl Queue {
     }
 
     /// Gives a decided write its place in the commit order. Yields the place of its first mutation, or `None` if the
-    /// write needs another ticket and must be decided again, because writes have been paused since.
+    /// write needs another ticket and must be decided again, because writes are paused.
     pub(super) fn push(
         &self,
         ticket: WriteTicket,

@@ -16,8 +16,12 @@ use rocksdb::WriteBatch;
 pub(crate) use check::{AcceptDamage, check};
 pub(crate) use manifest::mend_manifest;
 
-/// A write that begins with the nonce and the horizon.
-pub(crate) fn write_with(nonce: horizon::Nonce, horizon: u64, capacity_bytes: usize) -> WriteBatch {
+/// An empty batch that begins with the nonce and the horizon.
+pub(crate) fn batch_with_horizon(
+    nonce: horizon::Nonce,
+    horizon: u64,
+    capacity_bytes: usize,
+) -> WriteBatch {
     let mut write = WriteBatch::with_capacity_bytes(capacity_bytes + horizon::WRITE_PREFIX_BYTES);
     write.put_log_data(horizon::encode(nonce, horizon));
     write

@@ -248,8 +248,8 @@ fn find_fragment(block: &[u8], from: usize, number: u64) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::batch_with_horizon;
     use super::super::horizon::Nonce;
-    use super::super::write_with;
     use super::{BLOCK_BYTES, LogRecord, read_records};
     use crate::options::{Options, rocksdb_options};
     use rocksdb::DB;
@@ -281,7 +281,7 @@ mod tests {
     /// Writes values of these sizes, each with its place as the horizon.
     fn write(rocks: &DB, sizes: &[usize], random: &mut Random) {
         for (place, size) in sizes.iter().enumerate() {
-            let mut write = write_with(NONCE, place as u64, *size);
+            let mut write = batch_with_horizon(NONCE, place as u64, *size);
             write.put("k", random.bytes(*size));
             write.delete("other");
             rocks.write(write).unwrap();
@@ -303,7 +303,7 @@ mod tests {
         let first = rocks.latest_sequence_number() + 1;
         write(&rocks, &sizes(), &mut Random::new(1));
         // A write of the horizon alone.
-        rocks.write(write_with(NONCE, 12_345, 0)).unwrap();
+        rocks.write(batch_with_horizon(NONCE, 12_345, 0)).unwrap();
         rocks.flush_wal(false).unwrap();
         let mut records = read(&newest_log(directory.path()));
         let alone = records.pop().unwrap();

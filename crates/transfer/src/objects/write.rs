@@ -58,7 +58,7 @@ impl Bucket {
         Ok(stored)
     }
 
-    /// Deletes an object. One that is missing is no error.
+    /// Deletes an object. One that is missing is not an error.
     pub async fn delete(&self, key: &str) -> Result<(), ObjectError> {
         match self.store.delete(&path(key)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -66,7 +66,7 @@ impl Bucket {
         }
     }
 
-    /// Deletes objects, up to a thousand with one request where the store knows how to. Those that are missing are no error.
+    /// Deletes objects, up to a thousand with one request where the store knows how to. Those that are missing are not an error.
     pub async fn delete_many(&self, keys: &[String]) -> Result<(), ObjectError> {
         let paths: Vec<_> = keys.iter().map(|key| path(key)).collect::<Result<_, _>>()?;
         let mut deleted = self.store.delete_stream(stream::iter(paths).map(Ok).boxed());

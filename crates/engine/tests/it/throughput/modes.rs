@@ -4,8 +4,8 @@ use zenobe_engine::EngineOptions;
 use zenobe_engine::ThroughputMode::{Enforce, Observe, Off};
 use zenobe_engine::command::CreateTable;
 use zenobe_engine::error::Error;
+use zenobe_engine::request_facts::gather;
 use zenobe_engine::throughput::cause::Access;
-use zenobe_engine::throughput::facts::gather;
 use zenobe_engine::throughput::{MODE_TAG, ModeTagError};
 
 use super::*;

@@ -64,7 +64,7 @@ fn traffic_becomes_metrics_with_their_dimensions() {
     let sum = |name, dimensions: &[_]| find(name, dimensions).sum;
     assert_eq!(sum("ConsumedReadCapacityUnits", &[table]), 500.0);
     assert_eq!(sum("ConsumedWriteCapacityUnits", &[table]), 4.0);
-    // Requests that consumed nothing are no samples.
+    // Requests that consumed nothing are not samples.
     let of_table = find("ConsumedWriteCapacityUnits", &[table]);
     assert_eq!((of_table.count, of_table.get(Statistic::Average)), (2.0, Some(2.0)));
     let of_index = [table, ("GlobalSecondaryIndexName", "I")];

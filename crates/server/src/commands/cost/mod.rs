@@ -16,7 +16,7 @@ use zenobe_monitoring::cost::{Estimate, PriceFile, RegionPrices, StorageClass};
 
 use self::fetch::Recorded;
 use super::connection::{Connection, ConnectionArguments};
-use super::{CommandError, print_line};
+use super::{CommandError, print_line, time_argument};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,16 +31,16 @@ pub struct CostArguments {
     /// Only this table
     #[arg(long, value_name = "TABLE")]
     table: Option<String>,
-    /// What to add the costs up by
+    /// How to group the costs
     #[arg(long, default_value = "pattern", value_enum, value_name = "WHAT")]
     by: By,
-    /// Only the time since then: 2026-11-16T08:00:00Z, or seconds since 1970. Begins with the full hour
+    /// Count traffic since this time: 2026-11-16T08:00:00Z, or seconds since 1970. Rounded down to the hour
     #[arg(long, value_parser = time_ms, value_name = "TIME")]
     since: Option<u64>,
-    /// Only the time until then. Ends with the full hour
+    /// Count traffic until this time. Rounded up to the hour
     #[arg(long, value_parser = time_ms, value_name = "TIME")]
     until: Option<u64>,
-    /// Only the last hours or days, such as 24h or 7d
+    /// Count only the last hours or days, such as 24h or 7d
     #[arg(long, value_parser = duration_ms, value_name = "TIME", conflicts_with = "since")]
     last: Option<u64>,
     /// File with prices to use instead of those that come with this version
@@ -52,7 +52,7 @@ pub struct CostArguments {
     /// Table class to assume for all tables, instead of their own
     #[arg(long, value_enum, value_name = "CLASS")]
     storage_class: Option<Class>,
-    /// Take off what AWS's free tier gives to an account
+    /// Subtract what AWS's free tier gives to an account
     #[arg(long)]
     free_tier: bool,
     /// Print JSON
@@ -172,10 +172,7 @@ fn query(arguments: &CostArguments) -> String {
 }
 
 fn time_ms(text: &str) -> Result<u64, String> {
-    match zenobe_api::parse_time(text) {
-        Some(time) => Ok(time.at_ms()),
-        None => Err("expected a time such as 2026-11-16T08:00:00Z or 1794816000".to_owned()),
-    }
+    time_argument(text).map(|time| time.at_ms())
 }
 
 fn duration_ms(text: &str) -> Result<u64, String> {

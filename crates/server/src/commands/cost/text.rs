@@ -1,5 +1,6 @@
 //! The report for people.
 
+use zenobe_load::human_count;
 use zenobe_monitoring::cost::StorageClass;
 use zenobe_monitoring::cost::estimate::{Estimate, FlowEstimate, Mode, ModeCosts, TableEstimate};
 
@@ -157,7 +158,7 @@ fn where_it_goes(report: &Report) -> Vec<String> {
         let mean = units / group.counts.requests.max(1) as f64;
         let detail = match group.counts.requests {
             0 => format!("{} units", number(units)),
-            requests => format!("{} requests of {} units", count(requests), number(mean)),
+            requests => format!("{} requests of {} units", human_count(requests), number(mean)),
         };
         (group.name, group.costs[Mode::OnDemand as usize] * factor, detail)
     });
@@ -245,19 +246,10 @@ fn money(dollars: f64) -> String {
 
 /// At most two digits after the point, and none for whole numbers.
 fn number(number: f64) -> String {
-    let text = format!("{number:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn count(count: u64) -> String {
-    let digits = count.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| str::from_utf8(group).unwrap_or_default())
-        .collect();
-    groups.join(",")
+    let hundredths = (number * 100.0).round() as u64;
+    let fraction = format!(".{:02}", hundredths % 100);
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    format!("{}{fraction}", human_count(hundredths / 100))
 }
 
 #[cfg(test)]
@@ -330,7 +322,6 @@ mod tests {
     fn numbers_are_short() {
         let shown = [0.0, 0.000_000_1, 0.000_625, 0.456_25, 12.345].map(money);
         assert_eq!(shown, ["$0", "<$0.000001", "$0.000625", "$0.4562", "$12.35"]);
-        assert_eq!([1.0, 0.5, 1234.567].map(number), ["1", "0.5", "1234.57"]);
-        assert_eq!([7, 1_000, 1_234_567].map(count), ["7", "1,000", "1,234,567"]);
+        assert_eq!([1.0, 0.5, 1234.567].map(number), ["1", "0.5", "1,234.57"]);
     }
 }

@@ -12,7 +12,7 @@ pub enum Entities {
     KeyPrefix(Vec<String>),
 }
 
-/// A longer prefix is no name.
+/// A longer prefix is not a name.
 const PREFIX_LENGTH_MAX: usize = 64;
 
 impl Entities {
@@ -34,7 +34,7 @@ impl Entities {
 fn prefix(item: ItemRef<'_>, key: &str) -> Option<String> {
     let ValueView::S(text) = item.get(key)?.view() else { return None };
     let (prefix, _) = text.split_once('#')?;
-    // Dates and numbers are no kinds of things.
+    // Dates and numbers are not kinds of things.
     let begins = prefix.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
     let is_word = prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     (begins && is_word && prefix.len() <= PREFIX_LENGTH_MAX).then(|| prefix.to_owned())

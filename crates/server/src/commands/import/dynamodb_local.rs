@@ -40,7 +40,7 @@ pub struct LocalTable {
 }
 
 impl LocalDatabase {
-    /// `None` if the path is no file of SQLite's.
+    /// `None` if the path is not a file of SQLite's.
     pub fn open(path: &Path) -> Result<Option<LocalDatabase>, ImportError> {
         if !path.is_file() {
             return Ok(None);

@@ -7,7 +7,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, ConnectionArguments};
-use super::{CommandError, print_line};
+use super::{CommandError, print_line, time_argument};
 use crate::test_control::{kinds, parse_ms};
 
 pub use replay::{ReplayArguments, ReplayError};
@@ -184,11 +184,11 @@ fn time(text: &str) -> Result<u64, String> {
 /// A time, in milliseconds. One without a fraction is the beginning of its second.
 fn moment(text: &str) -> Result<u64, String> {
     const SECOND_MS: u64 = 1_000;
-    match zenobe_api::parse_time(text).map(|time| time.at_ms()) {
-        Some(at_ms) if text.contains('.') => Ok(at_ms),
-        Some(at_ms) => Ok(at_ms / SECOND_MS * SECOND_MS),
-        None => Err("expected a time such as 2030-01-01T00:00:00Z or 1893456000".to_owned()),
-    }
+    let at_ms = time_argument(text)?.at_ms();
+    Ok(match text.contains('.') {
+        true => at_ms,
+        false => at_ms / SECOND_MS * SECOND_MS,
+    })
 }
 
 pub async fn run(command: TestCommand) -> Result<(), CommandError> {

@@ -29,7 +29,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// `None` if the output is no terminal.
+    /// `None` if the output is not a terminal.
     pub fn open() -> Option<Terminal> {
         if !std::io::stdout().is_terminal() {
             return None;

@@ -57,7 +57,9 @@ fn a_tag_is_a_rule_of_its_table() {
     let refused = tag(&mut client, "events", "zenobe:test:slow", "");
     let message = refused["message"].as_str().unwrap();
     assert!(
-        message.starts_with("The tag zenobe:test:slow is no rule for a test: `slow` is not a kind"),
+        message.starts_with(
+            "The tag zenobe:test:slow is not a valid fault rule: `slow` is not a kind"
+        ),
         "{message}"
     );
 }

@@ -19,13 +19,13 @@ const COUNTER_SIZE_BYTES: usize = size_of::<i64>();
 /// Beyond this many, a shard is emptied. Its counters are checked again at their next use.
 const SHARD_KEYS_MAX: usize = 1024;
 
-pub(crate) struct KnownCounters {
+pub(crate) struct CheckedCounters {
     shards: Box<[Mutex<HashSet<Key>>]>,
 }
 
-impl KnownCounters {
-    pub fn new() -> KnownCounters {
-        KnownCounters { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+impl CheckedCounters {
+    pub fn new() -> CheckedCounters {
+        CheckedCounters { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     /// Fails if a write adds to something that is not a counter. `read_published` reads the published snapshot,

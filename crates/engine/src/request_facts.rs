@@ -15,9 +15,9 @@ use std::task::{Context, Poll};
 
 use zenobe_store::Key;
 
-use super::cause::{Access, Resource, ThrottleReason};
-use super::partition_map::hash_of;
 use crate::command::TableName;
+use crate::throughput::cause::{Access, Resource, ThrottleReason};
+use crate::throughput::partition_map::hash_of;
 
 /// What a request did. Bounded: a request of many parts keeps the first, and counts the others.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@ use crate::schema::{IndexId, IndexStatus, TableId};
 const LOOK_DELAY: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
-pub(crate) struct StatusHold {
+pub(crate) struct StatusDelay {
     /// Kept in memory: after a restart the hold starts over.
     seen: Mutex<Vec<Seen>>,
 }
@@ -27,7 +27,7 @@ struct Seen {
     hold: Duration,
 }
 
-impl StatusHold {
+impl StatusDelay {
     /// Whether the index may leave the status, which lasts for `hold`.
     pub fn is_over(&self, status: HeldStatus, hold: Duration) -> bool {
         if hold.is_zero() {
@@ -64,7 +64,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_status_is_held_for_its_time_and_then_left_once() {
-        let hold = StatusHold::default();
+        let hold = StatusDelay::default();
         let is_over =
             |status| hold.is_over((TableId(1), IndexId(1), status), Duration::from_secs(15));
         assert!(!is_over(CREATING));
@@ -79,7 +79,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_held_by_default() {
-        let hold = StatusHold::default();
+        let hold = StatusDelay::default();
         assert!(hold.is_over((TableId(1), IndexId(1), CREATING), Duration::ZERO));
         assert_eq!(hold.next_look(), None);
     }
