@@ -59,6 +59,13 @@ impl LoadedDatabase {
         }
     }
 
+    /// A database on the embedded store that keeps the past of its items.
+    pub fn load_recovered() -> LoadedDatabase {
+        let database = LoadedDatabase::load(Backend::EmbeddedMemtable);
+        database.expect(Operation::UpdateContinuousBackups, &requests::recover_items_table());
+        database
+    }
+
     /// A database whose table of items has used up its throughput.
     pub fn load_exhausted() -> LoadedDatabase {
         let database = LoadedDatabase::load_metered(Backend::Memory, ThroughputMode::Enforce);

@@ -28,6 +28,12 @@ pub fn limit_items_table() -> Vec<u8> {
         .to_vec()
 }
 
+pub fn recover_items_table() -> Vec<u8> {
+    br#"{"TableName":"items",
+        "PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}"#
+        .to_vec()
+}
+
 pub fn create_events_table() -> Vec<u8> {
     br#"{"TableName":"events","BillingMode":"PAY_PER_REQUEST",
         "AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},

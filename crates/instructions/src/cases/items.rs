@@ -36,6 +36,7 @@ pub fn cases() -> Vec<Case> {
         "put-item.enforce" 512: LoadedDatabase::load_metered(Memory, Enforce), PutItem put_item;
         "put-item.throttled" 512: LoadedDatabase::load_exhausted(), PutItem put_item;
         "put-item.embedded" 512: LoadedDatabase::load(EmbeddedMemtable), PutItem put_item;
+        "put-item.recovered" 512: LoadedDatabase::load_recovered(), PutItem put_item;
         "update-item.memory" 512: LoadedDatabase::load(Memory), UpdateItem update_item;
         "update-item.embedded" 512: LoadedDatabase::load(EmbeddedMemtable), UpdateItem update_item;
         "query-25.memory" 128: LoadedDatabase::load(Memory), Query query;
