@@ -3,10 +3,9 @@
 //! Once a write is queued, later decisions build on it, so its commit could only fail all of them. The check costs a
 //! read per counter, so counters that are known to be sound are remembered.
 
-use std::collections::HashSet;
-
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
+use zenobe_store::key_map::KeySet;
 use zenobe_store::{Key, Mutation, Result, Value, decode_counter};
 
 use crate::in_flight::InFlight;
@@ -20,7 +19,7 @@ const COUNTER_SIZE_BYTES: usize = size_of::<i64>();
 const SHARD_KEYS_MAX: usize = 1024;
 
 pub(crate) struct CheckedCounters {
-    shards: Box<[Mutex<HashSet<Key>>]>,
+    shards: Box<[Mutex<KeySet<Key>>]>,
 }
 
 impl CheckedCounters {
@@ -91,7 +90,7 @@ impl CheckedCounters {
         self.shards.iter().for_each(|shard| shard.lock().clear());
     }
 
-    fn shard(&self, key: &[u8]) -> &Mutex<HashSet<Key>> {
+    fn shard(&self, key: &[u8]) -> &Mutex<KeySet<Key>> {
         &self.shards[xxh3_64(key) as usize % SHARDS]
     }
 }

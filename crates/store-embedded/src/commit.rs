@@ -89,7 +89,6 @@ mod sync_thread;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::future::poll_fn;
 use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,6 +101,7 @@ use std::time::{Duration, Instant};
 use futures_channel::oneshot;
 use parking_lot::MutexGuard;
 use rocksdb::WriteBatch;
+use zenobe_store::key_map::KeySet;
 use zenobe_store::shipping::LogGroup;
 use zenobe_store::{
     CommitOutcome, Decide, Decision, Error, Key, Mutation, Result, Stamp, Value, WriteSet,
@@ -268,7 +268,7 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
 fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
     // Imports declare thousands of keys at once, and put them in the same order.
     let mut in_order = set.keys.iter().peekable();
-    let mut many: Option<HashSet<&Key>> = None;
+    let mut many: Option<KeySet<&Key>> = None;
     let mut is_declared = |mutation: &Mutation| {
         let Mutation::Put { key, .. } = mutation else { return false };
         if in_order.next_if(|next| *next == key).is_some() {

@@ -5,18 +5,18 @@
 //! from here yet. That one number makes the rest free of races: an entry that would be inserted late is not inserted
 //! at all, and one that is removed late is ignored.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use xxhash_rust::xxh3::xxh3_64;
+use zenobe_store::key_map::KeyMap;
 use zenobe_store::{Key, KeyRange, KnownEffect, Mutation, Value};
 
 const SHARDS: usize = 64;
 
 pub(crate) struct InFlight {
     retired: AtomicU64,
-    shards: Box<[Mutex<HashMap<Key, InFlightValue>>]>,
+    shards: Box<[Mutex<KeyMap<Key, InFlightValue>>]>,
     deleted_ranges: RwLock<Vec<DeletedRange>>,
 }
 
@@ -130,7 +130,7 @@ impl InFlight {
         self.deleted_ranges.write().clear();
     }
 
-    fn shard(&self, key: &[u8]) -> &Mutex<HashMap<Key, InFlightValue>> {
+    fn shard(&self, key: &[u8]) -> &Mutex<KeyMap<Key, InFlightValue>> {
         &self.shards[xxh3_64(key) as usize % SHARDS]
     }
 }

@@ -1,13 +1,12 @@
 //! What mutations that are not in the database yet leave at each key: the last one counts.
 
-use std::collections::HashMap;
-
+use zenobe_store::key_map::KeyMap;
 use zenobe_store::{Key, KeyRange, KnownEffect, Mutation, Value};
 
 #[derive(Default)]
 pub(crate) struct LastWrites<'a> {
     /// The last mutation on each key: its place, and what it leaves there.
-    keys: HashMap<&'a Key, (usize, Option<&'a Value>)>,
+    keys: KeyMap<&'a Key, (usize, Option<&'a Value>)>,
     /// With their places, ascending.
     deleted_ranges: Vec<(usize, &'a KeyRange)>,
     count: usize,

@@ -4,9 +4,9 @@
 //! end, however many writes add to them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use rocksdb::WriteBatch;
+use zenobe_store::key_map::KeyMap;
 use zenobe_store::stamp::{stamp_of, stamped_puts};
 use zenobe_store::{Error, Key, KeyRange, LogEnd, Mutation, Result, Stamp, decode_counter};
 
@@ -102,7 +102,7 @@ impl Numbers {
 
 #[derive(Default)]
 struct NumberMap<T> {
-    numbers: HashMap<Key, KnownNumber<T>>,
+    numbers: KeyMap<Key, KnownNumber<T>>,
     /// The keys that changed in this group. Some may have been forgotten again.
     changed: Vec<Key>,
 }

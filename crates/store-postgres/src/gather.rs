@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use zenobe_store::{Error, Key, Result};
 
-use crate::key_hash::KeyMap;
 use crate::pool::Pool;
 use crate::read::read_now;
 use crate::rows::Read;
+use zenobe_store::key_map::KeyMap;
 
 /// What reads may add up to before the next has to wait for another statement.
 const KEYS_MAX: usize = 512;

@@ -14,7 +14,6 @@ mod connect;
 mod dialect;
 mod gather;
 mod inspect;
-mod key_hash;
 mod keys;
 mod open;
 mod options;

@@ -1,8 +1,8 @@
-//! Maps by key. Clients choose most bytes of a key, so its hash has a secret seed: otherwise keys with equal hashes could be chosen, and
-//! each look at them would compare thousands, under the lock that all writes of the node take.
+//! Maps by key for backends. Clients choose most bytes of a key, so its hash has a secret seed. Otherwise they could choose thousands of
+//! keys with equal hashes, and each lookup would compare them all, under a lock that other writes wait for.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -11,7 +11,7 @@ pub type KeyMap<K, V> = HashMap<K, V, SecretSeed>;
 pub type KeySet<K> = HashSet<K, SecretSeed>;
 
 /// The same in the whole process.
-static SEED: LazyLock<u64> = LazyLock::new(rand::random);
+static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(()));
 
 #[derive(Debug, Clone, Copy)]
 pub struct SecretSeed(u64);
@@ -38,7 +38,7 @@ impl Hasher for KeyHasher {
         self.0 = xxh3_64_with_seed(bytes, self.0);
     }
 
-    /// The length of a key, of which the hash of its bytes depends already.
+    /// The length of a key. The hash of its bytes depends on it already.
     fn write_usize(&mut self, _length: usize) {}
 
     fn finish(&self) -> u64 {

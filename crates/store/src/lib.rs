@@ -13,6 +13,7 @@ pub mod conformance;
 pub mod copying;
 pub mod failing;
 pub mod intercepting;
+pub mod key_map;
 pub mod layer;
 pub mod memory;
 pub mod recent;

@@ -2,7 +2,7 @@
 
 use zenobe_store::{Key, Value};
 
-use crate::key_hash::KeyMap;
+use zenobe_store::key_map::KeyMap;
 
 /// The value of a key at a revision. A key without a revision has no row.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,11 +22,11 @@ use zenobe_store::{Error, Key, LogEnd, encode_log_entry, log_entry_key};
 use super::effects::{Append, Effect, Ticks, WritePhase};
 use super::group::{Expected, Group};
 use super::resolve::{Resolved, resolve};
-use crate::key_hash::KeySet;
 use crate::keys::{Digest, head, heads, whole};
 use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::sql::Session;
 use crate::statement_error::StatementError;
+use zenobe_store::key_map::KeySet;
 
 pub enum Outcome {
     /// With the sequence numbers of all appends, in order.

@@ -7,7 +7,7 @@ use tokio::sync::{oneshot, watch};
 use zenobe_store::{Error, Key};
 
 use super::effects::WritePhase;
-use crate::key_hash::KeySet;
+use zenobe_store::key_map::KeySet;
 
 pub type GroupId = u64;
 

@@ -8,7 +8,7 @@
 use zenobe_store::Key;
 
 use super::effects::{Effect, WritePhase};
-use crate::key_hash::{KeyMap, KeySet};
+use zenobe_store::key_map::{KeyMap, KeySet};
 
 /// Most tables have two counters, and some have one for each of their item collections.
 const COUNT_MAX: usize = 10_000;

@@ -19,10 +19,10 @@ use super::effects::{Effect, WritePhase};
 use super::group::{Expected, Group, GroupId, GroupResult, QueueLoad, RecentPeak, SeenKey};
 use super::marked_counters::{MarkedCounters, SLOTS};
 use super::trust::CacheTrust;
-use crate::key_hash::KeyMap;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::rows::Read;
+use zenobe_store::key_map::KeyMap;
 
 pub struct Queue {
     pool: Arc<Pool>,
