@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use zenobe_store::Key;
 
 use crate::command::TableName;
-use crate::throughput::cause::{Access, Resource, ThrottleReason};
+use crate::throughput::cause::{Access, CauseSet, Resource, ThrottleEvents, ThrottleReason};
 use crate::throughput::partition_map::hash_of;
 
 /// What a request did. Bounded: a request of many parts keeps the first, and counts the others.
@@ -25,9 +25,10 @@ pub struct RequestFacts {
     pub parts: Vec<Part>,
     /// How many parts there were beyond those kept.
     pub parts_omitted: u64,
-    /// What the other parts consumed, so that the sums are right.
+    /// What the other parts consumed and were refused, so that the sums are right.
     pub omitted: Vec<OmittedParts>,
-    /// Every limit that the request met, whether or not it was refused for it.
+    /// The limits that the request met, each once, whether or not it was refused for them. Each part
+    /// knows its own.
     pub throttled: Vec<ThrottleReason>,
     /// The pages of tables and indexes that it read.
     pub pages: Vec<PageFacts>,
@@ -59,8 +60,8 @@ pub struct Part {
     /// What the key stands for.
     pub scope: KeyScope,
     pub partition: u32,
-    /// Whether it met a limit.
-    pub is_throttled: bool,
+    /// The limits that it met.
+    pub causes: CauseSet,
 }
 
 /// What the parts that are not kept did to one table or index.
@@ -69,6 +70,7 @@ pub struct OmittedParts {
     pub resource: Arc<Resource>,
     pub access: Access,
     pub halves: u64,
+    pub throttled: ThrottleEvents,
 }
 
 /// What a request did with a key.
@@ -126,6 +128,12 @@ impl RequestFacts {
         kept.chain(omitted).filter(|(of, _)| *of == access).map(|(_, halves)| halves).sum()
     }
 
+    /// How many of its parts met a limit.
+    pub fn throttle_events(&self) -> u64 {
+        let kept = self.parts.iter().filter(|part| part.is_throttled()).count() as u64;
+        kept + self.omitted.iter().map(|parts| parts.throttled.total).sum::<u64>()
+    }
+
     fn omit(&mut self, part: &Part) {
         self.parts_omitted += 1;
         let is_same = |it: &OmittedParts| {
@@ -134,15 +142,28 @@ impl RequestFacts {
                 && known.table_id == resource.table_id
                 && known.index == resource.index
         };
-        match self.omitted.iter().position(is_same) {
-            Some(place) => self.omitted[place].halves += part.halves,
-            None if self.omitted.len() < OMITTED_MAX => self.omitted.push(OmittedParts {
-                resource: Arc::clone(&part.resource),
-                access: part.access,
-                halves: part.halves,
-            }),
-            None => {}
-        }
+        let place = match self.omitted.iter().position(is_same) {
+            Some(place) => place,
+            None if self.omitted.len() < OMITTED_MAX => {
+                self.omitted.push(OmittedParts {
+                    resource: Arc::clone(&part.resource),
+                    access: part.access,
+                    halves: 0,
+                    throttled: ThrottleEvents::default(),
+                });
+                self.omitted.len() - 1
+            }
+            None => return,
+        };
+        self.omitted[place].halves += part.halves;
+        self.omitted[place].throttled.add(part.causes);
+    }
+}
+
+impl Part {
+    /// Whether it met a limit.
+    pub fn is_throttled(&self) -> bool {
+        !self.causes.is_empty()
     }
 }
 
@@ -243,6 +264,7 @@ mod tests {
     use super::*;
     use crate::command::TableName;
     use crate::schema::{KeySchema, Namespace, TableId};
+    use crate::throughput::cause::ThrottleCause;
 
     fn part(halves: u64) -> Part {
         let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
@@ -251,7 +273,7 @@ mod tests {
         let resource = Arc::new(Resource { table, table_id: TableId(1), index: None, keys });
         let (key, access) = (Key::from_static(&[7; 20]), Access::Read);
         let scope = KeyScope::Item;
-        Part { resource, access, halves, key, scope, partition: 0, is_throttled: false }
+        Part { resource, access, halves, key, scope, partition: 0, causes: CauseSet::default() }
     }
 
     #[test]
@@ -280,10 +302,13 @@ mod tests {
 
     #[test]
     fn facts_are_bounded_and_survive_a_panic() {
-        let many = Box::pin(async { (0..1_000).for_each(|_| note(|| part(1), &[])) });
+        let causes = || [ThrottleCause::KeyRange].into_iter().collect();
+        let many = Box::pin(async {
+            (0..1_000).for_each(|_| note(|| Part { causes: causes(), ..part(1) }, &[]));
+        });
         let ((), facts) = gather(many).now_or_never().unwrap();
         assert_eq!((facts.parts.len(), facts.parts_omitted), (PARTS_MAX, 1_000 - PARTS_MAX as u64));
-        assert_eq!(facts.halves(Access::Read), 1_000);
+        assert_eq!((facts.halves(Access::Read), facts.throttle_events()), (1_000, 1_000));
         assert!(facts.omitted.len() <= OMITTED_MAX);
         let panics = std::panic::AssertUnwindSafe(gather(Box::pin(async { panic!("oh") })));
         assert!(panics.catch_unwind().now_or_never().unwrap().is_err());

@@ -162,6 +162,7 @@ impl Engine {
             let Some(meter) = self.capacity_of(table).index(effect.id) else { continue };
             let suffix = entry_demand(effect).suffix();
             if let Err((partition, met)) = meter.check(Access::Write, suffix, now_ns) {
+                let reasons = meter.reasons(Access::Write, met);
                 let part = || Part {
                     resource: Arc::clone(&meter.resource),
                     access: Access::Write,
@@ -169,9 +170,9 @@ impl Engine {
                     key: Key::copy_from_slice(suffix),
                     scope: KeyScope::Item,
                     partition: partition.id,
-                    is_throttled: true,
+                    causes: reasons.iter().map(|reason| reason.cause).collect(),
                 };
-                request_facts::note(part, &meter.reasons(Access::Write, met));
+                request_facts::note(part, &reasons);
                 Throttled::add(&mut refused, throttled(table, meter, Access::Write, met));
             }
         }

@@ -44,6 +44,59 @@ impl ThrottleCause {
     }
 }
 
+/// The limits that one part of a request met, each at most once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CauseSet(u8);
+
+impl CauseSet {
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn contains(self, cause: ThrottleCause) -> bool {
+        self.0 & 1 << cause as u8 != 0
+    }
+}
+
+impl FromIterator<ThrottleCause> for CauseSet {
+    fn from_iter<I: IntoIterator<Item = ThrottleCause>>(causes: I) -> CauseSet {
+        CauseSet(causes.into_iter().fold(0, |set, cause| set | 1 << cause as u8))
+    }
+}
+
+/// How often parts of requests met limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThrottleEvents {
+    /// Each part counts once, however many limits it met.
+    pub total: u64,
+    by_cause: [u64; ThrottleCause::ALL.len()],
+}
+
+impl ThrottleEvents {
+    /// How many parts met this limit, perhaps besides others.
+    pub fn of(&self, cause: ThrottleCause) -> u64 {
+        self.by_cause[cause as usize]
+    }
+
+    /// Adds a part that met these limits, if any.
+    pub fn add(&mut self, causes: CauseSet) {
+        if causes.is_empty() {
+            return;
+        }
+        self.total += 1;
+        for cause in ThrottleCause::ALL {
+            self.by_cause[cause as usize] += u64::from(causes.contains(cause));
+        }
+    }
+
+    pub fn merge(&mut self, other: &ThrottleEvents) {
+        self.total += other.total;
+        for (count, other) in self.by_cause.iter_mut().zip(other.by_cause) {
+            *count += other;
+        }
+    }
+}
+
 /// A table or a global index: what has capacity of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {

@@ -117,7 +117,6 @@ impl Held<'_> {
         let Held { meter, partition, access, key: Some(key), scope, reasons, .. } = self else {
             return;
         };
-        let is_throttled = !reasons.is_empty();
         let part = || Part {
             resource: Arc::clone(&meter.resource),
             access,
@@ -125,7 +124,7 @@ impl Held<'_> {
             key,
             scope,
             partition: partition.id,
-            is_throttled,
+            causes: reasons.iter().map(|reason| reason.cause).collect(),
         };
         request_facts::note(part, &reasons);
     }

@@ -152,19 +152,14 @@ impl MinutePoints {
             let statistics = average(units(halves), requests);
             self.add(namespace, name, dimensions, Unit::COUNT, statistics);
         }
-        for ((access, cause), events) in &counts.throttle_events {
-            let access = match access {
-                Access::Read => "Read",
-                Access::Write => "Write",
-            };
-            self.count(namespace, &format!("{access}ThrottleEvents"), dimensions, *events);
-            let cause = match cause {
-                ThrottleCause::Provisioned => "ProvisionedThroughput",
-                ThrottleCause::AccountLimit => "AccountLimit",
-                ThrottleCause::KeyRange => "KeyRangeThroughput",
-                ThrottleCause::MaxOnDemand => "MaxOnDemandThroughput",
-            };
-            self.count(namespace, &format!("{access}{cause}ThrottleEvents"), dimensions, *events);
+        for (access, events) in
+            [("Read", &counts.throttled_reads), ("Write", &counts.throttled_writes)]
+        {
+            self.count(namespace, &format!("{access}ThrottleEvents"), dimensions, events.total);
+            for cause in ThrottleCause::ALL {
+                let (name, events) = (throttle_metric(cause), events.of(cause));
+                self.count(namespace, &format!("{access}{name}"), dimensions, events);
+            }
         }
     }
 
@@ -281,6 +276,16 @@ impl MinutePoints {
             let statistics = StatisticSet::uniform(count as f64, 1.0);
             self.add_metric(namespace, Metric::usage(resource), Unit::COUNT, statistics);
         }
+    }
+}
+
+/// The metric of the events of one cause, after `Read` or `Write`.
+fn throttle_metric(cause: ThrottleCause) -> &'static str {
+    match cause {
+        ThrottleCause::Provisioned => "ProvisionedThroughputThrottleEvents",
+        ThrottleCause::AccountLimit => "AccountLimitThrottleEvents",
+        ThrottleCause::KeyRange => "KeyRangeThroughputThrottleEvents",
+        ThrottleCause::MaxOnDemand => "MaxOnDemandThroughputThrottleEvents",
     }
 }
 

@@ -7,7 +7,7 @@ use zenobe_api::{Api, ApiOptions};
 use zenobe_engine::EngineOptions;
 use zenobe_engine::request_facts::{KeyScope, Part, RequestFacts};
 use zenobe_engine::schema::KeySchema;
-use zenobe_engine::throughput::cause::{Access, Resource, ThrottleCause, ThrottleReason};
+use zenobe_engine::throughput::cause::{Access, CauseSet, Resource, ThrottleCause, ThrottleReason};
 use zenobe_store::memory::MemoryStore;
 
 use super::*;
@@ -39,7 +39,7 @@ fn put(traffic: &Traffic, resource: &Arc<Resource>, error: Option<&'static str>)
         key: bytes::Bytes::new(),
         scope: KeyScope::Item,
         partition: 0,
-        is_throttled: false,
+        causes: CauseSet::default(),
     };
     traffic.observe(ObservedRequest {
         request_id: "1",

@@ -1,9 +1,8 @@
 //! What is counted for a kind of request.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zenobe_engine::throughput::cause::{Access, ThrottleCause};
+use zenobe_engine::throughput::cause::{Access, ThrottleEvents};
 
 /// What happened to requests of one kind. A request counts once for each table that it reached; its units
 /// and throttle events count where they belong, which may be a global index.
@@ -29,8 +28,10 @@ pub struct TrafficCounts {
     pub consuming_writes: u64,
     /// Items that pages of a Query or a Scan returned.
     pub returned_items: u64,
-    /// Limits met, whether or not the request was refused for it.
-    pub throttle_events: BTreeMap<(Access, ThrottleCause), u64>,
+    /// Reads that met a limit, whether or not they were refused for it. A request may have many.
+    pub throttled_reads: ThrottleEvents,
+    /// Writes that met a limit.
+    pub throttled_writes: ThrottleEvents,
     /// Of requests that succeeded.
     pub latency: Latency,
 }
@@ -133,6 +134,13 @@ impl TrafficCounts {
         }
     }
 
+    pub(super) fn throttled(&mut self, access: Access) -> &mut ThrottleEvents {
+        match access {
+            Access::Read => &mut self.throttled_reads,
+            Access::Write => &mut self.throttled_writes,
+        }
+    }
+
     /// Adds what was counted elsewhere.
     pub fn merge(&mut self, other: &TrafficCounts) {
         self.requests += other.requests;
@@ -147,9 +155,8 @@ impl TrafficCounts {
         self.consuming_reads += other.consuming_reads;
         self.consuming_writes += other.consuming_writes;
         self.returned_items += other.returned_items;
-        for (limit, events) in &other.throttle_events {
-            *self.throttle_events.entry(*limit).or_default() += events;
-        }
+        self.throttled_reads.merge(&other.throttled_reads);
+        self.throttled_writes.merge(&other.throttled_writes);
         self.latency.merge(&other.latency);
     }
 }

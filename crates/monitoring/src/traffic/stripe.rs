@@ -8,7 +8,7 @@ use std::sync::Arc;
 use zenobe_api::Operation;
 use zenobe_engine::command::TableName;
 use zenobe_engine::request_facts::{KeyScope, PageFacts, Part, RequestFacts, Verb};
-use zenobe_engine::schema::Namespace;
+use zenobe_engine::schema::{Namespace, TableId};
 use zenobe_engine::throughput::cause::{Access, Resource};
 
 use super::counts::{Ended, RequestSums, TrafficCounts};
@@ -167,13 +167,10 @@ impl Stripe {
                 counts.add_consumer(part.access);
             }
             counts.returned_items += page.map_or(0, |page| page.returned);
-            if part.is_throttled {
-                add_events(counts, part, facts);
-            }
+            counts.throttled(part.access).add(part.causes);
             if is_first_of_table(&facts.parts, number) {
-                let met_limit =
-                    |table| facts.throttled.iter().any(|reason| reason.resource.table_id == table);
-                let is_throttled = ended.is_throttled && met_limit(part.resource.table_id);
+                let is_throttled =
+                    ended.is_throttled && has_met_limit(facts, part.resource.table_id);
                 counts.add_request(&Ended { is_throttled, is_counted: number > 0, ..*ended });
             }
         }
@@ -185,7 +182,10 @@ impl Stripe {
             };
             let kind = Kind { operation, pattern, verb: facts.verb };
             match self.counts(&omitted.resource, kind) {
-                Some(counts) => counts.add_halves(omitted.access, omitted.halves),
+                Some(counts) => {
+                    counts.add_halves(omitted.access, omitted.halves);
+                    counts.throttled(omitted.access).merge(&omitted.throttled);
+                }
                 None => is_complete = false,
             }
         }
@@ -307,15 +307,12 @@ fn is_first_to_consume(parts: &[Part], number: usize) -> bool {
     part.halves > 0 && !parts[..number].iter().rev().any(consumes_the_same)
 }
 
-fn add_events(counts: &mut TrafficCounts, part: &Part, facts: &RequestFacts) {
-    let is_met = |resource: &Resource| {
-        resource.table_id == part.resource.table_id && resource.index == part.resource.index
-    };
-    for reason in &facts.throttled {
-        if reason.access == part.access && is_met(&reason.resource) {
-            *counts.throttle_events.entry((reason.access, reason.cause)).or_default() += 1;
-        }
-    }
+/// Whether a request met a limit of this table or of one of its indexes.
+fn has_met_limit(facts: &RequestFacts, table: TableId) -> bool {
+    let mut parts = facts.parts.iter();
+    let mut omitted = facts.omitted.iter();
+    parts.any(|part| part.is_throttled() && part.resource.table_id == table)
+        || omitted.any(|parts| parts.throttled.total > 0 && parts.resource.table_id == table)
 }
 
 /// Adds up the rows of all threads.

@@ -7,7 +7,9 @@ use zenobe_engine::request_facts::{
     KeyScope, OmittedParts, PageAccess, PageFacts, Part, RequestFacts,
 };
 use zenobe_engine::schema::{IndexId, KeySchema, TableId};
-use zenobe_engine::throughput::cause::{Access, Resource, ThrottleCause, ThrottleReason};
+use zenobe_engine::throughput::cause::{
+    Access, CauseSet, Resource, ThrottleCause, ThrottleEvents, ThrottleReason,
+};
 
 use super::*;
 
@@ -25,7 +27,7 @@ fn resource(id: u64, index: Option<&str>) -> Arc<Resource> {
 fn part(resource: &Arc<Resource>, access: Access, halves: u64, scope: KeyScope) -> Part {
     let resource = Arc::clone(resource);
     let key = bytes::Bytes::new();
-    Part { resource, access, halves, key, scope, partition: 0, is_throttled: false }
+    Part { resource, access, halves, key, scope, partition: 0, causes: CauseSet::default() }
 }
 
 fn page(table: &str, index: Option<&str>, sort: Option<&'static str>, returned: u64) -> PageFacts {
@@ -142,7 +144,12 @@ fn batches_count_for_each_table_and_statements_find_their_pages() {
     let get = |of| part(of, Access::Read, 1, KeyScope::Item);
     let batch = RequestFacts {
         parts: vec![get(&one), get(&two), get(&one), get(&two), get(&one)],
-        omitted: vec![OmittedParts { resource: two.clone(), access: Access::Read, halves: 10 }],
+        omitted: vec![OmittedParts {
+            resource: two.clone(),
+            access: Access::Read,
+            halves: 10,
+            throttled: ThrottleEvents::default(),
+        }],
         ..RequestFacts::default()
     };
     observe(&traffic, Operation::BatchGetItem, &batch);
@@ -186,7 +193,7 @@ fn limits_are_counted_by_cause_and_other_tables_met_none() {
     let traffic = Traffic::default();
     let (one, two) = (resource(1, None), resource(2, None));
     let (access, cause) = (Access::Write, ThrottleCause::Provisioned);
-    let refused = Part { is_throttled: true, ..part(&one, access, 0, KeyScope::Item) };
+    let refused = Part { causes: causes(&[cause]), ..part(&one, access, 0, KeyScope::Item) };
     let facts = RequestFacts {
         parts: vec![refused.clone(), refused, part(&two, access, 2, KeyScope::Item)],
         throttled: vec![ThrottleReason { resource: one, access, cause }],
@@ -194,10 +201,47 @@ fn limits_are_counted_by_cause_and_other_tables_met_none() {
     };
     observe(&traffic, Operation::BatchWriteItem, &facts);
     let rows = traffic.take();
-    let events: Vec<_> = rows.iter().map(|row| row.counts.throttle_events.clone()).collect();
-    assert_eq!(events, [[((access, cause), 2)].into(), [].into()]);
+    assert_eq!(rows.iter().map(write_events).collect::<Vec<_>>(), [[2, 2, 0], [0, 0, 0]]);
     let throttled: Vec<_> = rows.iter().map(|row| row.counts.throttled_requests).collect();
     assert_eq!(throttled, [1, 0]);
+}
+
+/// A part that meets two limits is one event, and the limits of one part are not those of another.
+#[test]
+fn each_part_counts_once_and_by_its_own_causes() {
+    use ThrottleCause::{KeyRange, Provisioned};
+    let traffic = Traffic::default();
+    let (one, access) = (resource(1, None), Access::Write);
+    let refused = |met: &[ThrottleCause]| Part {
+        causes: causes(met),
+        ..part(&one, access, 0, KeyScope::Item)
+    };
+    let reason = |cause| ThrottleReason { resource: Arc::clone(&one), access, cause };
+    let mut omitted = ThrottleEvents::default();
+    (0..10).for_each(|_| omitted.add(causes(&[Provisioned, KeyRange])));
+    let facts = RequestFacts {
+        parts: vec![refused(&[Provisioned, KeyRange]), refused(&[KeyRange]), refused(&[])],
+        omitted: vec![OmittedParts {
+            resource: Arc::clone(&one),
+            access,
+            halves: 0,
+            throttled: omitted,
+        }],
+        throttled: vec![reason(Provisioned), reason(KeyRange)],
+        ..RequestFacts::default()
+    };
+    observe(&traffic, Operation::BatchWriteItem, &facts);
+    assert_eq!(traffic.take().iter().map(write_events).collect::<Vec<_>>(), [[12, 11, 12]]);
+}
+
+fn causes(met: &[ThrottleCause]) -> CauseSet {
+    met.iter().copied().collect()
+}
+
+/// All throttled writes, and those by provisioned throughput and by key range.
+fn write_events(row: &TrafficRow) -> [u64; 3] {
+    let events = &row.counts.throttled_writes;
+    [events.total, events.of(ThrottleCause::Provisioned), events.of(ThrottleCause::KeyRange)]
 }
 
 #[test]

@@ -67,7 +67,8 @@ impl Pending {
     }
 
     fn push(&mut self, resource: usize, part: &Part, elapsed: Option<Duration>, minute: u64) {
-        let Part { access, halves, scope, partition, is_throttled, .. } = *part;
+        let Part { access, halves, scope, partition, .. } = *part;
+        let is_throttled = part.is_throttled();
         let count = PartCount { minute, elapsed, access, halves, scope, partition, is_throttled };
         self.keys.extend_from_slice(&part.key);
         self.parts.push(PendingPart { resource, key_end: self.keys.len(), count });

@@ -3,7 +3,7 @@ use std::time::Duration;
 use zenobe_engine::keyspace::KeyHash;
 use zenobe_engine::request_facts::{KeyScope, Part};
 use zenobe_engine::schema::{KeyAttribute, KeySchema, ScalarType};
-use zenobe_engine::throughput::cause::Access;
+use zenobe_engine::throughput::cause::{Access, CauseSet, ThrottleCause};
 use zenobe_value::{AttributeValue, key_bytes};
 
 use super::heat::{MINUTES_MAX, PARTITIONS_MAX};
@@ -35,8 +35,12 @@ fn part(resource: &Arc<Resource>, access: Access, partition: &str, sort: &str) -
         key: key.into(),
         scope: KeyScope::Item,
         partition: 0,
-        is_throttled: false,
+        causes: CauseSet::default(),
     }
+}
+
+fn throttled() -> CauseSet {
+    [ThrottleCause::Provisioned].into_iter().collect()
 }
 
 fn count(keys: &HotKeys, part: Part, minute: u64) {
@@ -64,7 +68,7 @@ fn keys_are_ranked_by_what_they_consume() {
     }
     count(&keys, part(&table, Access::Write, "written", "a"), 9);
     count(&keys, part(&table, Access::Write, "written", "b"), 9);
-    let refused = Part { halves: 0, is_throttled: true, ..part(&table, Access::Read, "hot", "a") };
+    let refused = Part { halves: 0, causes: throttled(), ..part(&table, Access::Read, "hot", "a") };
     count(&keys, refused, 9);
     // A Query reads a partition key, a Scan none.
     let query = part(&table, Access::Read, "queried", "a");
@@ -184,7 +188,9 @@ fn memory_is_bounded_whatever_the_traffic() {
         let table = &tables[number % tables.len()];
         let key = format!("{number}{long}");
         let mut part = part(table, Access::Write, &key, &key);
-        part.is_throttled = number.is_multiple_of(2);
+        if number.is_multiple_of(2) {
+            part.causes = throttled();
+        }
         part.partition = number as u32;
         count(&keys, part, 100 + number as u64 / 1_000);
     }

@@ -35,7 +35,7 @@ pub struct Span {
     tables: BTreeMap<String, [u64; 2]>,
     index: Option<String>,
     scanned_and_returned: Option<(u64, u64)>,
-    throttle_events: usize,
+    throttle_events: u64,
 }
 
 impl Span {
@@ -75,7 +75,7 @@ impl Span {
             tables,
             index: facts.pages.iter().find_map(|page| page.index.clone()),
             scanned_and_returned: pages.reduce(|sum, page| (sum.0 + page.0, sum.1 + page.1)),
-            throttle_events: facts.throttled.len(),
+            throttle_events: facts.throttle_events(),
         })
     }
 
@@ -141,7 +141,7 @@ impl Span {
             attributes.number("aws.dynamodb.count", returned);
         }
         if self.throttle_events > 0 {
-            attributes.number("zenobe.throttle_events", self.throttle_events as u64);
+            attributes.number("zenobe.throttle_events", self.throttle_events);
         }
         attributes.encode()
     }

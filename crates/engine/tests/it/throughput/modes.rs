@@ -5,7 +5,7 @@ use zenobe_engine::ThroughputMode::{Enforce, Observe, Off};
 use zenobe_engine::command::CreateTable;
 use zenobe_engine::error::Error;
 use zenobe_engine::request_facts::gather;
-use zenobe_engine::throughput::cause::Access;
+use zenobe_engine::throughput::cause::{Access, ThrottleCause};
 use zenobe_engine::throughput::{MODE_TAG, ModeTagError};
 
 use super::*;
@@ -147,6 +147,25 @@ async fn facts_tell_what_a_request_did() {
     harness.put_id("b").await.unwrap();
     let (outcome, facts) = gather(Box::pin(harness.put_id("c"))).await;
     assert!(outcome.is_err());
-    assert_eq!((facts.parts[0].halves, facts.parts[0].is_throttled), (0, true));
+    assert_eq!((facts.parts[0].halves, facts.parts[0].is_throttled()), (0, true));
     assert_eq!(facts.throttled[0].name(), "TableWriteProvisionedThroughputExceeded");
+}
+
+/// A write that finds both its table and its partition without capacity is one throttle event.
+#[tokio::test]
+async fn a_part_knows_all_limits_that_it_met() {
+    let harness = harness(Observe).await;
+    harness.create(create_provisioned(1, 1_000)).await;
+    let mut heavy = item("a", &[]);
+    heavy.insert("data".into(), long(400_000));
+    for _ in 0..3 {
+        harness.put(heavy.clone()).await.unwrap();
+    }
+    let (outcome, facts) = gather(Box::pin(harness.put_id("a"))).await;
+    outcome.unwrap();
+    let causes = facts.parts[0].causes;
+    let met = ThrottleCause::ALL.into_iter().filter(|cause| causes.contains(*cause));
+    let met: Vec<_> = met.collect();
+    assert_eq!(met, [ThrottleCause::Provisioned, ThrottleCause::KeyRange]);
+    assert_eq!((facts.throttled.len(), facts.throttle_events()), (2, 1));
 }

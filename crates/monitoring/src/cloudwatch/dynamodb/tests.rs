@@ -3,6 +3,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use zenobe_api::{Api, ApiOptions, Operation};
 use zenobe_engine::EngineOptions;
+use zenobe_engine::throughput::cause::ThrottleEvents;
 use zenobe_store::memory::MemoryStore;
 
 use super::super::statistics::Statistic;
@@ -27,13 +28,17 @@ fn row(
 fn traffic_becomes_metrics_with_their_dimensions() {
     let mut latency = Latency::default();
     (1..=1_000).for_each(|us| latency.add(Duration::from_micros(us * 10)));
+    let mut throttled_reads = ThrottleEvents::default();
+    for causes in [&[ThrottleCause::KeyRange][..], &ThrottleCause::ALL[..], &[]] {
+        throttled_reads.add(causes.iter().copied().collect());
+    }
     let reads = TrafficCounts {
         requests: 1_000,
         succeeded: 1_000,
         read_halves: 1_000,
         consuming_reads: 1_000,
         throttled_requests: 2,
-        throttle_events: BTreeMap::from([((Access::Read, ThrottleCause::KeyRange), 3)]),
+        throttled_reads,
         latency,
         ..TrafficCounts::default()
     };
@@ -70,8 +75,12 @@ fn traffic_becomes_metrics_with_their_dimensions() {
     let of_index = [table, ("GlobalSecondaryIndexName", "I")];
     let of_index = find("ConsumedWriteCapacityUnits", &of_index);
     assert_eq!((of_index.count, of_index.get(Statistic::Average)), (3.0, Some(1.0)));
-    assert_eq!(sum("ReadThrottleEvents", &[table]), 3.0);
-    assert_eq!(sum("ReadKeyRangeThroughputThrottleEvents", &[table]), 3.0);
+    // An event with several causes is one event.
+    assert_eq!(sum("ReadThrottleEvents", &[table]), 2.0);
+    assert_eq!(sum("ReadKeyRangeThroughputThrottleEvents", &[table]), 2.0);
+    assert_eq!(sum("ReadProvisionedThroughputThrottleEvents", &[table]), 1.0);
+    assert_eq!(sum("ReadAccountLimitThrottleEvents", &[table]), 1.0);
+    assert_eq!(sum("ReadMaxOnDemandThroughputThrottleEvents", &[table]), 1.0);
     assert_eq!(sum("ThrottledRequests", &[table, get]), 2.0);
     assert_eq!(sum("ConditionalCheckFailedRequests", &[table]), 1.0);
     assert_eq!(sum("UserErrors", &[]), 5.0);
@@ -82,7 +91,7 @@ fn traffic_becomes_metrics_with_their_dimensions() {
         let found = latency.get(Statistic::Percentile(percentile)).unwrap();
         assert!((found / expected - 1.0).abs() < 0.2, "{percentile}: {found}");
     }
-    assert_eq!(points.len(), 9);
+    assert_eq!(points.len(), 12);
 }
 
 /// A request that reads by key and by query consumed units once.
