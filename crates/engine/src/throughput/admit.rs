@@ -98,7 +98,7 @@ impl Engine {
             access,
             taken_halves: halves_min,
             now_ns,
-            key: request_facts::are_wanted().then(|| Key::copy_from_slice(suffix)),
+            key: Key::copy_from_slice(suffix),
             scope: demand.scope,
             reasons: Vec::new(),
         };
@@ -106,7 +106,7 @@ impl Engine {
             held.taken_halves = 0;
             if mode == ThroughputMode::Enforce {
                 let throttled = throttled(table, meter, access, met);
-                if held.key.is_some() {
+                if request_facts::are_wanted() {
                     held.reasons.clone_from(&throttled.reasons);
                     held.note(0);
                 }

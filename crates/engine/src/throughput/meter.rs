@@ -53,10 +53,17 @@ pub(crate) struct PlacedPartition {
 pub(crate) struct Partition {
     pub id: u32,
     flows: [PartitionFlow; 2],
-    requests: AtomicU64,
-    samples: Mutex<Vec<Key>>,
+    samples: Mutex<Samples>,
     /// When it became hot; 0 if it is not.
     pub hot_since_ms: AtomicU64,
+}
+
+/// The keys of the last traffic, each as often as its share of it.
+#[derive(Debug, Default)]
+struct Samples {
+    keys: Vec<Key>,
+    /// The oldest one, which the next one replaces.
+    oldest: usize,
 }
 
 #[derive(Debug)]
@@ -89,9 +96,12 @@ impl MeterState {
     }
 }
 
-/// One request in this many leaves its key as a sample for background work.
-const SAMPLED_ONE_IN: u64 = 16;
-const SAMPLES_MAX: usize = 128;
+/// What a partition serves leaves a sample of its keys for background work, about this many between
+/// two looks at a hot partition.
+const SAMPLES_MAX: usize = 256;
+/// How many half units each sample stands for. Reads weigh less, because a partition serves more of them.
+const READ_HALVES_PER_SAMPLE: u64 = 192;
+const WRITE_HALVES_PER_SAMPLE: u64 = 64;
 /// A partition saves at most one second's worth of capacity.
 const PARTITION_BURST_S: u64 = 1;
 
@@ -210,7 +220,6 @@ impl Meter {
         now_ns: u64,
     ) -> (Arc<Partition>, Result<(), LimitsHit>) {
         let partition = self.partition(suffix);
-        partition.sample(suffix);
         let (flow, own) = (&self.flows[access as usize], &partition.flows[access as usize]);
         let by_table = flow.bucket.take(now_ns, halves);
         let by_partition = own.bucket.take(now_ns, halves);
@@ -348,7 +357,6 @@ impl Partition {
         Partition {
             id,
             flows: Access::ALL.map(flow),
-            requests: AtomicU64::new(0),
             samples: Mutex::default(),
             hot_since_ms: AtomicU64::new(0),
         }
@@ -375,8 +383,23 @@ impl Partition {
         self.flows[access as usize].bucket.charge(now_ns, halves);
     }
 
-    pub fn count(&self, access: Access, halves: u64) {
-        self.flows[access as usize].consumed_halves.fetch_add(halves, Ordering::Relaxed);
+    /// Counts what a request for this key, given without its prefix, has consumed.
+    pub fn count(&self, access: Access, suffix: &[u8], halves: u64) {
+        let before = self.count_only(access, halves);
+        let after = before + halves;
+        // Divided by constants, which costs every request less than by a number from a table.
+        let due = match access {
+            Access::Read => after / READ_HALVES_PER_SAMPLE - before / READ_HALVES_PER_SAMPLE,
+            Access::Write => after / WRITE_HALVES_PER_SAMPLE - before / WRITE_HALVES_PER_SAMPLE,
+        };
+        if due > 0 {
+            self.sample(suffix, due);
+        }
+    }
+
+    /// Counts what was consumed without saying where. Returns what had been consumed before.
+    pub fn count_only(&self, access: Access, halves: u64) -> u64 {
+        self.flows[access as usize].consumed_halves.fetch_add(halves, Ordering::Relaxed)
     }
 
     pub fn consumed_halves(&self, access: Access) -> u64 {
@@ -397,25 +420,31 @@ impl Partition {
         (consumed, throttled)
     }
 
-    /// The keys of some of the last requests.
+    /// The keys of the last traffic, oldest first: a key that consumed more is there more often.
     pub fn samples(&self) -> Vec<Key> {
-        self.samples.lock().clone()
+        let samples = self.samples.lock();
+        let (newer, older) = samples.keys.split_at(samples.oldest);
+        [older, newer].concat()
     }
 
-    fn sample(&self, suffix: &[u8]) {
-        let request = self.requests.fetch_add(1, Ordering::Relaxed);
-        if !request.is_multiple_of(SAMPLED_ONE_IN) {
+    fn sample(&self, suffix: &[u8], times: u64) {
+        // If the lock is taken, another request is leaving a sample that is just as good.
+        let Some(mut samples) = self.samples.try_lock() else { return };
+        let key = Key::copy_from_slice(suffix);
+        for _ in 0..times.min(SAMPLES_MAX as u64) {
+            samples.add(key.clone());
+        }
+    }
+}
+
+impl Samples {
+    fn add(&mut self, key: Key) {
+        if self.keys.len() < SAMPLES_MAX {
+            self.keys.push(key);
             return;
         }
-        // If the lock is taken, another request is leaving a sample that is just as good.
-        if let Some(mut samples) = self.samples.try_lock() {
-            let number = (request / SAMPLED_ONE_IN) as usize % SAMPLES_MAX;
-            let key = Key::copy_from_slice(suffix);
-            match samples.get_mut(number) {
-                Some(sample) => *sample = key,
-                None => samples.push(key),
-            }
-        }
+        self.keys[self.oldest] = key;
+        self.oldest = (self.oldest + 1) % SAMPLES_MAX;
     }
 }
 

@@ -297,7 +297,7 @@ mod tests {
             let hash = u128::from(number % 4) << 126 | u128::from(number % 251) << 64;
             let key = hash_key(hash);
             let (partition, _) = meter.take(Access::Write, &key, 2, None, nanoseconds(now_ms));
-            partition.count(Access::Write, 2);
+            partition.count(Access::Write, &key, 2);
         }
     }
 
@@ -347,7 +347,7 @@ mod tests {
             for number in 0..units {
                 let key = hash_key(1 << 120 | u128::from(number % 100_u64) << 64);
                 let (partition, _) = meter.take(Access::Write, &key, 2, None, nanoseconds(now_ms));
-                partition.count(Access::Write, 2);
+                partition.count(Access::Write, &key, 2);
             }
             now_ms += 10 * SECOND_MS;
             splits.extend(look(&meter, Divisible::BetweenItems, now_ms).1);

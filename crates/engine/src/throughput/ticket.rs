@@ -22,8 +22,8 @@ pub(super) struct Held<'t> {
     /// What was taken from the buckets; zero if a limit was met that nobody enforces.
     pub taken_halves: u64,
     pub now_ns: u64,
-    /// The key after its prefix, if somebody gathers facts.
-    pub key: Option<Key>,
+    /// The key after its prefix.
+    pub key: Key,
     pub scope: KeyScope,
     /// The limits that were met.
     pub reasons: Vec<ThrottleReason>,
@@ -54,7 +54,7 @@ impl<'t> Ticket<'t> {
     /// Charges the request for this many half units in all.
     pub fn settle(mut self, halves: u64) {
         let Some(held) = self.0.take() else { return };
-        held.partition.count(held.access, halves);
+        held.partition.count(held.access, &held.key, halves);
         // A request that met a limit takes nothing from the buckets: on DynamoDB it would not have run.
         if held.taken_halves > 0 && halves > held.taken_halves {
             let rest = halves - held.taken_halves;
@@ -79,7 +79,11 @@ impl<'t> Ticket<'t> {
             held.charge_budget(halves);
         }
         for (partition, halves) in shares.filter(|(_, halves)| *halves > 0) {
-            partition.count(held.access, halves);
+            // The key says where the page began, and nothing about other partitions.
+            match Arc::ptr_eq(partition, &held.partition) {
+                true => partition.count(held.access, &held.key, halves),
+                false => _ = partition.count_only(held.access, halves),
+            }
             if is_charged {
                 partition.charge(held.access, halves, held.now_ns);
             }
@@ -114,9 +118,7 @@ impl Held<'_> {
 
     /// Adds this part to the facts of the request.
     pub fn note(self, halves: u64) {
-        let Held { meter, partition, access, key: Some(key), scope, reasons, .. } = self else {
-            return;
-        };
+        let Held { meter, partition, access, key, scope, reasons, .. } = self;
         let part = || Part {
             resource: Arc::clone(&meter.resource),
             access,

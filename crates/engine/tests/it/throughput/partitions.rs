@@ -8,6 +8,14 @@ use super::*;
 
 const ROUND_MS: u64 = 10_000;
 
+impl Harness {
+    /// Lets background work look at the traffic.
+    async fn next_round(&self) {
+        self.clock.advance_ms(ROUND_MS);
+        self.engine.run_pending_work().await.unwrap();
+    }
+}
+
 /// What was once provisioned with 10,000 writes stays divided.
 #[tokio::test]
 async fn partitions_never_merge() {
@@ -72,6 +80,29 @@ async fn a_hot_key_is_isolated() {
     let scan = Scan { table: name("t"), index: None, segment: None, page };
     let outcome = restarted.engine.scan(&scan).await.unwrap();
     assert_eq!(outcome.consumed.table_halves, 98 + 5);
+}
+
+/// What counts is what a key consumes, not how often it is used.
+#[tokio::test]
+async fn a_key_of_few_heavy_writes_is_isolated() {
+    let harness = harness(Observe).await;
+    harness.create(create_provisioned(1, 1)).await;
+    let mut heavy = item("hot", &[]);
+    heavy.insert("data".into(), long(400_000));
+    for _ in 0..32 {
+        // 22 writes of 391 units each among 200 of one unit.
+        for number in 0..200 {
+            harness.put_id(&format!("{number}")).await.unwrap();
+            if number % 9 == 0 {
+                harness.put(heavy.clone()).await.unwrap();
+            }
+        }
+        harness.next_round().await;
+    }
+    let partitions = harness.partitions().await.partitions;
+    assert_eq!(partitions.len(), 3, "before it, itself and after it");
+    let hot = partitions[1].first_hash;
+    assert_eq!(partitions[2].first_hash, hot, "the rest of what has the same hash");
 }
 
 #[tokio::test]
