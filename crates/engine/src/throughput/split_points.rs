@@ -1,5 +1,7 @@
 //! Where a hot partition is split: between the keys that make it hot.
 
+use std::collections::{HashMap, HashSet};
+
 use zenobe_store::Key;
 
 use crate::keyspace::KeyHash;
@@ -16,24 +18,32 @@ pub(crate) enum Divisible {
     BetweenItems,
 }
 
-/// The boundaries at which to split a hot partition, given a sample of the keys that requests used
-/// there (without their prefix). `first` and `end` are the partition's own boundaries.
+/// The boundaries at which to split a hot partition, given a sample of the keys of its traffic
+/// (without their prefix), oldest first. `first` and `end` are the partition's own boundaries.
 ///
-/// A key with more than half of the requests gets a partition of its own. Otherwise the requests
-/// are split in half. Nothing is returned if that would not help: a single item is never split.
+/// A key with more than half of the traffic gets a partition of its own. Otherwise the traffic is
+/// split in half. Nothing is returned if that would not help: a single item is never split, and an
+/// item collection whose sort keys only grow is not split inside, because all of its traffic would
+/// move on to the upper part.
 pub(crate) fn boundaries(
     samples: &[Key],
     first: &[u8],
     end: Option<&[u8]>,
     divisible: Divisible,
 ) -> Vec<Key> {
-    let unit = |sample: &Key| match divisible {
-        Divisible::BetweenItems => sample.clone(),
-        Divisible::BetweenCollections => sample.slice(..sample.len().min(KeyHash::LENGTH)),
+    let appended = appended_collections(samples);
+    let is_whole = |key: &Key| {
+        divisible == Divisible::BetweenCollections
+            || collection(key).is_some_and(|hash| appended.contains(hash))
+    };
+    let unit = |sample: &Key| match is_whole(sample) {
+        false => sample.clone(),
+        // A partition may begin inside the collection.
+        true => sample.slice(..sample.len().min(KeyHash::LENGTH)).max(Key::copy_from_slice(first)),
     };
     let is_inside = |key: &Key| key[..] > *first && end.is_none_or(|end| key[..] < *end);
     let is_here = |key: &Key| key[..] >= *first && end.is_none_or(|end| key[..] < *end);
-    let mut units: Vec<Key> = samples.iter().map(unit).filter(is_here).collect();
+    let mut units: Vec<Key> = samples.iter().filter(|key| is_here(key)).map(unit).collect();
     if units.len() < SAMPLES_MIN {
         return Vec::new();
     }
@@ -42,22 +52,52 @@ pub(crate) fn boundaries(
     let middle = &units[units.len() / 2];
     let hot = units.iter().filter(|unit| *unit == middle).count();
     if 2 * hot > units.len() {
-        let around = [middle.clone(), successor(middle, divisible)];
+        let around = [middle.clone(), successor(middle, is_whole(middle))];
         return around.into_iter().filter(is_inside).collect();
     }
     let boundary = units.iter().filter(|unit| **unit >= *middle).find(|unit| is_inside(unit));
     boundary.cloned().into_iter().collect()
 }
 
-/// The first key after a unit and everything that belongs to it.
-fn successor(unit: &Key, divisible: Divisible) -> Key {
-    match (divisible, unit.first_chunk::<{ KeyHash::LENGTH }>()) {
-        (Divisible::BetweenCollections, Some(hash)) => {
+/// The first key after a unit and everything that belongs to it. A whole unit is an item collection,
+/// any other an item.
+fn successor(unit: &Key, is_whole: bool) -> Key {
+    match collection(unit).filter(|_| is_whole) {
+        Some(hash) => {
             let next = u128::from_be_bytes(*hash).saturating_add(1);
             Key::copy_from_slice(&next.to_be_bytes())
         }
-        _ => Key::from([&unit[..], &[0]].concat()),
+        None => Key::from([&unit[..], &[0]].concat()),
     }
+}
+
+/// The hash of the partition key.
+fn collection(key: &Key) -> Option<&Hash> {
+    key.first_chunk()
+}
+
+type Hash = [u8; KeyHash::LENGTH];
+
+/// The item collections whose traffic moves towards ever greater sort keys: nearly all of its newer
+/// half lies beyond nearly all of its older half. A few stragglers don't matter.
+fn appended_collections(samples: &[Key]) -> HashSet<&Hash> {
+    let mut by_collection: HashMap<&Hash, Vec<&Key>> = HashMap::new();
+    for sample in samples {
+        if let Some(hash) = collection(sample) {
+            by_collection.entry(hash).or_default().push(sample);
+        }
+    }
+    by_collection.retain(|_, keys| keys.len() >= SAMPLES_MIN && is_appended(keys));
+    by_collection.into_keys().collect()
+}
+
+fn is_appended(keys: &[&Key]) -> bool {
+    let (older, newer) = keys.split_at(keys.len() / 2);
+    let mut older = older.to_vec();
+    older.sort_unstable();
+    let end = older[9 * (older.len() - 1) / 10];
+    let beyond = newer.iter().filter(|key| **key > end).count();
+    10 * beyond >= 9 * newer.len()
 }
 
 #[cfg(test)]
@@ -74,6 +114,11 @@ mod tests {
 
     fn repeated(keys: &[Key], times: usize) -> Vec<Key> {
         keys.iter().flat_map(|key| vec![key.clone(); times]).collect()
+    }
+
+    /// Numbers in an order that neither grows nor shrinks.
+    fn shuffled(count: u64) -> impl Iterator<Item = u64> {
+        (0..count).map(move |number| number * 17 % count)
     }
 
     #[test]
@@ -105,11 +150,34 @@ mod tests {
 
     #[test]
     fn a_hot_collection_is_divided_by_its_sort_key() {
-        let sorts: Vec<Key> = (0..40).map(|sort| key(20, &format!("{sort:02}"))).collect();
+        let sorts: Vec<Key> = shuffled(40).map(|sort| key(20, &format!("{sort:02}"))).collect();
         assert_eq!(boundaries(&sorts, b"", None, BetweenItems), [key(20, "20")]);
         // The upper half again, within its own boundaries.
         let upper = boundaries(&sorts, &key(20, "20"), None, BetweenItems);
         assert_eq!(upper, [key(20, "30")]);
+    }
+
+    /// The upper part would be as hot as the whole, again and again.
+    #[test]
+    fn a_collection_that_only_grows_is_not_divided() {
+        let mut sorts: Vec<Key> = (0..200).map(|sort| key(20, &format!("{sort:03}"))).collect();
+        // Several writers are never quite in step.
+        for pair in sorts.chunks_exact_mut(2) {
+            pair.swap(0, 1);
+        }
+        let around = boundaries(&sorts, b"", None, BetweenItems);
+        let mut next = key(20, "").to_vec();
+        next[KeyHash::LENGTH - 1] = 1;
+        assert_eq!(around, [key(20, ""), Key::from(next.clone())], "it is isolated as a whole");
+        assert!(boundaries(&sorts, &around[0], Some(&around[1]), BetweenItems).is_empty());
+        // Also where it has been divided before.
+        let end = &around[1];
+        assert!(boundaries(&sorts, &key(20, "050"), Some(end), BetweenItems).is_empty());
+        assert_eq!(boundaries(&sorts, &key(20, "050"), None, BetweenItems), [Key::from(next)]);
+        // Others in the partition are divided as ever.
+        let others = shuffled(400).map(|sort| key(30, &format!("{sort:03}")));
+        let mixed: Vec<Key> = sorts.into_iter().chain(others).collect();
+        assert_eq!(boundaries(&mixed, b"", None, BetweenItems), [key(30, "100")]);
     }
 
     #[test]

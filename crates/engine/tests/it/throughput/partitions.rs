@@ -2,6 +2,7 @@
 
 use zenobe_engine::ThroughputMode::{Enforce, Observe};
 use zenobe_engine::lease::NodeStatus;
+use zenobe_engine::schema::{KeySchema, ScalarType};
 use zenobe_store::Store;
 
 use super::*;
@@ -103,6 +104,77 @@ async fn a_key_of_few_heavy_writes_is_isolated() {
     assert_eq!(partitions.len(), 3, "before it, itself and after it");
     let hot = partitions[1].first_hash;
     assert_eq!(partitions[2].first_hash, hot, "the rest of what has the same hash");
+}
+
+/// A table with partition key `id` and sort key `at`.
+fn create_sorted() -> CreateTable {
+    let mut request = create("t");
+    request.keys.sort.push(key("at", ScalarType::N));
+    request.attribute_types.insert("at".into(), ScalarType::N);
+    request
+}
+
+impl Harness {
+    /// Makes the collection `hot` hot: each round writes 15 large items with these sort keys, and
+    /// deletes them again.
+    async fn heat_collection(&self, rounds: u64, sort_key: impl Fn(u64) -> u64) {
+        for write in 0..rounds * 15 {
+            let at = ("at".to_owned(), number(sort_key(write)));
+            let key: Attributes = item("hot", &[]).into_iter().chain([at]).collect();
+            let mut heavy = key.clone();
+            heavy.insert("data".into(), long(350_000));
+            self.put(heavy).await.unwrap();
+            let delete = DeleteItem { table: name("t"), key, condition: None };
+            self.engine.delete_item(delete).await.unwrap();
+            if write % 15 == 14 {
+                self.next_round().await;
+            }
+        }
+    }
+
+    /// How many partitions begin inside an item collection.
+    async fn divided_collections(&self) -> usize {
+        let partitions = self.partitions().await.partitions;
+        partitions.iter().filter(|partition| partition.begins_inside_collection).count()
+    }
+}
+
+#[tokio::test]
+async fn a_hot_collection_is_split_by_its_sort_key() {
+    let harness = harness(Observe).await;
+    harness.create(create_sorted()).await;
+    harness.heat_collection(32, |write| write * 37 % 100).await;
+    assert_eq!(harness.divided_collections().await, 1);
+    assert_eq!(harness.partitions().await.partitions.len(), 5);
+}
+
+/// Splitting it does not help: its traffic is always at its end.
+#[tokio::test]
+async fn a_collection_with_growing_sort_keys_is_not_split() {
+    let harness = harness(Observe).await;
+    harness.create(create_sorted()).await;
+    harness.heat_collection(64, |write| write).await;
+    assert_eq!(harness.divided_collections().await, 0);
+    // It has a partition of its own.
+    assert_eq!(harness.partitions().await.partitions.len(), 6);
+}
+
+/// Local indexes are in the partition of their collection.
+#[tokio::test]
+async fn a_collection_with_local_indexes_is_not_split() {
+    let harness = harness(Observe).await;
+    let mut request = create_sorted();
+    let keys = KeySchema {
+        partition: vec![key("id", ScalarType::S)],
+        sort: vec![key("rank", ScalarType::N)],
+    };
+    request.attribute_types.insert("rank".into(), ScalarType::N);
+    let local = index("by-rank", "id", ThroughputSettings::default());
+    request.local_indexes = vec![CreateIndex { keys, ..local }];
+    harness.create(request).await;
+    harness.heat_collection(32, |write| write * 37 % 100).await;
+    assert_eq!(harness.divided_collections().await, 0);
+    assert_eq!(harness.partitions().await.partitions.len(), 6, "isolated as a whole");
 }
 
 #[tokio::test]
