@@ -17,14 +17,14 @@ use super::cause::Access;
 use super::map_row::{MapRow, Peaks};
 use super::meter::{Meter, MeterState, Partition, PlacedPartition};
 use super::partition_map::{PARTITION_READ_UNITS, PARTITION_WRITE_UNITS};
-use super::split_points::{Divisible, boundaries};
+use super::split_points::{Divisible, SplitRules, boundaries};
 use super::{TableMeters, load_maps};
 use crate::Engine;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::keyspace;
 use crate::lease::Lease;
-use crate::schema::TableId;
+use crate::schema::{BillingMode, TableDefinition, TableId};
 use crate::table_round::TableRound;
 
 /// How often to sample the traffic.
@@ -72,12 +72,9 @@ async fn maintain_table(
     lease: Option<&Lease>,
     now_ms: u64,
 ) -> Result<()> {
-    let divisible = match table.definition().local_indexes.is_empty() {
-        true => Divisible::BetweenItems,
-        false => Divisible::BetweenCollections,
-    };
     for meter in meters.meters() {
-        let (is_used, splits) = look(&meter, divisible, now_ms);
+        let rules = split_rules(table.definition(), &meter);
+        let (is_used, splits) = look(&meter, rules, now_ms);
         let Some(lease) = lease.filter(|_| is_used) else { continue };
         let size_bytes = stored_size(engine, &meter).await?;
         meter.change(nanoseconds(now_ms), |state| {
@@ -93,9 +90,22 @@ async fn maintain_table(
     Ok(())
 }
 
+fn split_rules(table: &TableDefinition, meter: &Meter) -> SplitRules {
+    // Like DynamoDB, which documents it for tables and not for indexes.
+    let is_provisioned = table.billing_mode == BillingMode::Provisioned;
+    let has_stream = meter.resource.index.is_none() && table.stream.is_some();
+    SplitRules {
+        divisible: match table.local_indexes.is_empty() {
+            true => Divisible::BetweenItems,
+            false => Divisible::BetweenCollections,
+        },
+        isolates_hot_keys: !(is_provisioned && has_stream),
+    }
+}
+
 /// Samples the traffic since the last call. Returns whether there is anything to do (the meter had
 /// traffic, or its map is not stored yet), and where to split hot partitions.
-fn look(meter: &Meter, divisible: Divisible, now_ms: u64) -> (bool, Vec<Key>) {
+fn look(meter: &Meter, rules: SplitRules, now_ms: u64) -> (bool, Vec<Key>) {
     let partitions = meter.partitions();
     let Some((elapsed_ms, nodes)) = meter.with_state(|state| {
         let elapsed_ms = now_ms.saturating_sub(state.looked_at_ms);
@@ -118,7 +128,7 @@ fn look(meter: &Meter, divisible: Divisible, now_ms: u64) -> (bool, Vec<Key>) {
             || 100 * units[1] >= HOT_PERCENT * PARTITION_WRITE_UNITS;
         if is_hot_for_long(partition, is_hot || is_throttled && is_busy(units), now_ms) {
             let end = partitions.get(position + 1).map(|next| &next.first[..]);
-            splits.extend(boundaries(&partition.samples(), first, end, divisible));
+            splits.extend(boundaries(&partition.samples(), first, end, rules));
         }
     }
     let is_used = total_units != [0, 0] || meter.with_state(|state| state.to_store().is_some());
@@ -268,13 +278,15 @@ mod tests {
 
     use super::*;
     use crate::command::TableName;
-    use crate::schema::{BillingMode, KeySchema, Namespace, Throughput};
+    use crate::schema::{KeySchema, Namespace, Throughput};
     use crate::throughput::cause::Resource;
     use crate::throughput::partition_map::hash_key;
     use crate::throughput::plan::CapacityPlan;
 
     const START_MS: u64 = 1_700_000_000_000;
     const SECOND_MS: u64 = 1_000;
+    const RULES: SplitRules =
+        SplitRules { divisible: Divisible::BetweenItems, isolates_hot_keys: true };
 
     fn on_demand() -> Meter {
         let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
@@ -314,7 +326,7 @@ mod tests {
         let round = |units: u64, now_ms: &mut u64| {
             write(&meter, units, *now_ms);
             *now_ms += 10 * SECOND_MS;
-            look(&meter, Divisible::BetweenItems, *now_ms);
+            look(&meter, RULES, *now_ms);
             meter.change(nanoseconds(*now_ms), |_| {});
         };
         round(30_000, &mut now_ms);
@@ -332,7 +344,7 @@ mod tests {
     fn small_peaks_are_forgotten() {
         let meter = on_demand();
         write(&meter, 100, START_MS);
-        look(&meter, Divisible::BetweenItems, START_MS + PEAK_WINDOW_MS);
+        look(&meter, RULES, START_MS + PEAK_WINDOW_MS);
         assert_eq!(meter.with_state(|state| state.to_store()), None);
     }
 
@@ -350,7 +362,7 @@ mod tests {
                 partition.count(Access::Write, &key, 2);
             }
             now_ms += 10 * SECOND_MS;
-            splits.extend(look(&meter, Divisible::BetweenItems, now_ms).1);
+            splits.extend(look(&meter, RULES, now_ms).1);
             if round == 30 {
                 assert!(splits.is_empty(), "not yet for five minutes");
             }

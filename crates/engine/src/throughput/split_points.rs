@@ -9,6 +9,14 @@ use crate::keyspace::KeyHash;
 /// Fewer samples say nothing about where the heat is.
 pub(crate) const SAMPLES_MIN: usize = 16;
 
+/// How the hot partitions of a table or an index may be split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SplitRules {
+    pub divisible: Divisible,
+    /// Whether a key with most of the traffic gets a partition of its own.
+    pub isolates_hot_keys: bool,
+}
+
 /// What may be split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Divisible {
@@ -29,11 +37,11 @@ pub(crate) fn boundaries(
     samples: &[Key],
     first: &[u8],
     end: Option<&[u8]>,
-    divisible: Divisible,
+    rules: SplitRules,
 ) -> Vec<Key> {
     let appended = appended_collections(samples);
     let is_whole = |key: &Key| {
-        divisible == Divisible::BetweenCollections
+        rules.divisible == Divisible::BetweenCollections
             || collection(key).is_some_and(|hash| appended.contains(hash))
     };
     let unit = |sample: &Key| match is_whole(sample) {
@@ -52,6 +60,9 @@ pub(crate) fn boundaries(
     let middle = &units[units.len() / 2];
     let hot = units.iter().filter(|unit| *unit == middle).count();
     if 2 * hot > units.len() {
+        if !rules.isolates_hot_keys {
+            return Vec::new();
+        }
         let around = [middle.clone(), successor(middle, is_whole(middle))];
         return around.into_iter().filter(is_inside).collect();
     }
@@ -102,8 +113,12 @@ fn is_appended(keys: &[&Key]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Divisible::{BetweenCollections, BetweenItems};
     use super::*;
+
+    const BETWEEN_ITEMS: SplitRules =
+        SplitRules { divisible: Divisible::BetweenItems, isolates_hot_keys: true };
+    const BETWEEN_COLLECTIONS: SplitRules =
+        SplitRules { divisible: Divisible::BetweenCollections, ..BETWEEN_ITEMS };
 
     fn key(hash: u8, rest: &str) -> Key {
         let mut bytes = vec![0; KeyHash::LENGTH];
@@ -125,35 +140,37 @@ mod tests {
     fn heat_is_divided_in_half() {
         let keys: Vec<Key> = (10..50).map(|hash| key(hash, "k")).collect();
         let expected = [key(30, "k")];
-        assert_eq!(boundaries(&keys, b"", None, BetweenItems), expected);
-        let whole = boundaries(&keys, b"", None, BetweenCollections);
+        assert_eq!(boundaries(&keys, b"", None, BETWEEN_ITEMS), expected);
+        let whole = boundaries(&keys, b"", None, BETWEEN_COLLECTIONS);
         assert_eq!(whole, [key(30, "")]);
-        assert!(boundaries(&keys[..5], b"", None, BetweenItems).is_empty(), "too few to say");
+        assert!(boundaries(&keys[..5], b"", None, BETWEEN_ITEMS).is_empty(), "too few to say");
     }
 
     #[test]
     fn a_hot_item_is_isolated_and_never_divided() {
         let mut samples = repeated(&[key(20, "hot")], 20);
         samples.extend(repeated(&[key(10, "a"), key(30, "b")], 5));
-        let around = boundaries(&samples, b"", None, BetweenItems);
+        let around = boundaries(&samples, b"", None, BETWEEN_ITEMS);
         assert_eq!(around, [key(20, "hot"), key(20, "hot\0")]);
         let [first, end] = [&around[0], &around[1]];
-        assert!(boundaries(&samples, first, Some(end), BetweenItems).is_empty());
+        assert!(boundaries(&samples, first, Some(end), BETWEEN_ITEMS).is_empty());
+        let shared = SplitRules { isolates_hot_keys: false, ..BETWEEN_ITEMS };
+        assert!(boundaries(&samples, b"", None, shared).is_empty());
         // A hot item collection that has to stay whole.
-        let around = boundaries(&samples, b"", None, BetweenCollections);
+        let around = boundaries(&samples, b"", None, BETWEEN_COLLECTIONS);
         let mut next = key(20, "").to_vec();
         next[KeyHash::LENGTH - 1] = 1;
         assert_eq!(around, [key(20, ""), Key::from(next)]);
         let [first, end] = [&around[0], &around[1]];
-        assert!(boundaries(&samples, first, Some(end), BetweenCollections).is_empty());
+        assert!(boundaries(&samples, first, Some(end), BETWEEN_COLLECTIONS).is_empty());
     }
 
     #[test]
     fn a_hot_collection_is_divided_by_its_sort_key() {
         let sorts: Vec<Key> = shuffled(40).map(|sort| key(20, &format!("{sort:02}"))).collect();
-        assert_eq!(boundaries(&sorts, b"", None, BetweenItems), [key(20, "20")]);
+        assert_eq!(boundaries(&sorts, b"", None, BETWEEN_ITEMS), [key(20, "20")]);
         // The upper half again, within its own boundaries.
-        let upper = boundaries(&sorts, &key(20, "20"), None, BetweenItems);
+        let upper = boundaries(&sorts, &key(20, "20"), None, BETWEEN_ITEMS);
         assert_eq!(upper, [key(20, "30")]);
     }
 
@@ -165,25 +182,25 @@ mod tests {
         for pair in sorts.chunks_exact_mut(2) {
             pair.swap(0, 1);
         }
-        let around = boundaries(&sorts, b"", None, BetweenItems);
+        let around = boundaries(&sorts, b"", None, BETWEEN_ITEMS);
         let mut next = key(20, "").to_vec();
         next[KeyHash::LENGTH - 1] = 1;
         assert_eq!(around, [key(20, ""), Key::from(next.clone())], "it is isolated as a whole");
-        assert!(boundaries(&sorts, &around[0], Some(&around[1]), BetweenItems).is_empty());
+        assert!(boundaries(&sorts, &around[0], Some(&around[1]), BETWEEN_ITEMS).is_empty());
         // Also where it has been divided before.
         let end = &around[1];
-        assert!(boundaries(&sorts, &key(20, "050"), Some(end), BetweenItems).is_empty());
-        assert_eq!(boundaries(&sorts, &key(20, "050"), None, BetweenItems), [Key::from(next)]);
+        assert!(boundaries(&sorts, &key(20, "050"), Some(end), BETWEEN_ITEMS).is_empty());
+        assert_eq!(boundaries(&sorts, &key(20, "050"), None, BETWEEN_ITEMS), [Key::from(next)]);
         // Others in the partition are divided as ever.
         let others = shuffled(400).map(|sort| key(30, &format!("{sort:03}")));
         let mixed: Vec<Key> = sorts.into_iter().chain(others).collect();
-        assert_eq!(boundaries(&mixed, b"", None, BetweenItems), [key(30, "100")]);
+        assert_eq!(boundaries(&mixed, b"", None, BETWEEN_ITEMS), [key(30, "100")]);
     }
 
     #[test]
     fn a_boundary_is_never_the_partitions_own() {
         let mut samples = repeated(&[key(20, "a")], 10);
         samples.extend(repeated(&[key(21, "b")], 10));
-        assert_eq!(boundaries(&samples, &key(20, "a"), None, BetweenItems), [key(21, "b")]);
+        assert_eq!(boundaries(&samples, &key(20, "a"), None, BETWEEN_ITEMS), [key(21, "b")]);
     }
 }

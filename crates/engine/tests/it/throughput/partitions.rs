@@ -2,7 +2,7 @@
 
 use zenobe_engine::ThroughputMode::{Enforce, Observe};
 use zenobe_engine::lease::NodeStatus;
-use zenobe_engine::schema::{KeySchema, ScalarType};
+use zenobe_engine::schema::{KeySchema, ScalarType, StreamViewType};
 use zenobe_store::Store;
 
 use super::*;
@@ -175,6 +175,31 @@ async fn a_collection_with_local_indexes_is_not_split() {
     harness.heat_collection(32, |write| write * 37 % 100).await;
     assert_eq!(harness.divided_collections().await, 0);
     assert_eq!(harness.partitions().await.partitions.len(), 6, "isolated as a whole");
+}
+
+/// As on DynamoDB: of provisioned tables, only those without a stream isolate hot items.
+#[tokio::test]
+async fn a_hot_key_of_a_provisioned_table_with_a_stream_is_not_isolated() {
+    let harness = harness(Observe).await;
+    harness.create(create_provisioned(1, 1)).await;
+    let stream = async |change| {
+        harness.update(|request| request.stream = Some(change)).await.unwrap();
+    };
+    stream(StreamChange::Enable(StreamViewType::KeysOnly)).await;
+    let mut heavy = item("hot", &[]);
+    heavy.insert("data".into(), long(400_000));
+    let hot = async || {
+        for _ in 0..32 {
+            for _ in 0..21 {
+                harness.put(heavy.clone()).await.unwrap();
+            }
+            harness.next_round().await;
+        }
+        harness.partitions().await.partitions.len()
+    };
+    assert_eq!(hot().await, 1);
+    stream(StreamChange::Disable).await;
+    assert_eq!(hot().await, 3);
 }
 
 #[tokio::test]
