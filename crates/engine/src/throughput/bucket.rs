@@ -79,6 +79,12 @@ impl Bucket {
         self.spent_until_ns.load(Ordering::Relaxed) < now_ns
     }
 
+    /// Whether it has saved all that it can.
+    pub fn is_full(&self, now_ns: u64) -> bool {
+        let full_ns = now_ns.saturating_sub(self.burst_ns.load(Ordering::Relaxed));
+        self.spent_until_ns.load(Ordering::Relaxed) <= full_ns
+    }
+
     /// Follows a clock that was set back: debts and savings stay what they were.
     pub fn set_back(&self, by_ns: u64) {
         // A clock near 1970 leaves less than there is to subtract. A number that wrapped would be a

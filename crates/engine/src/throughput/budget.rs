@@ -47,7 +47,8 @@ impl Budget {
 #[derive(Debug)]
 pub(super) struct Budgets {
     rates: [Option<RefillRate>; 2],
-    /// By account. They stay when an account has no tables left, so that new tables do not clear its debts.
+    /// By account. They outlive the tables of their account until they are full again, so that new tables do not clear
+    /// debts.
     accounts: Mutex<HashMap<String, Arc<Budget>>>,
 }
 
@@ -86,9 +87,47 @@ impl Budgets {
         }
     }
 
+    /// Forgets the budgets that no table uses and that are full: a new one would be no different.
+    pub fn forget_unused(&self, now_ns: u64) {
+        self.accounts.lock().retain(|_, budget| {
+            let is_full = budget.0.iter().flatten().all(|bucket| bucket.is_full(now_ns));
+            // Only `of` shares them, under the same lock.
+            Arc::strong_count(budget) > 1 || !is_full
+        });
+    }
+
     pub fn set_clock_back(&self, by_ns: u64) {
         for budget in self.accounts.lock().values() {
             budget.0.iter().flatten().for_each(|bucket| bucket.set_back(by_ns));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bucket::SECOND_NS;
+    use super::*;
+
+    /// Accounts that come and go must not use ever more memory, nor clear their debts by going.
+    #[test]
+    fn a_budget_is_forgotten_once_it_is_unused_and_full() {
+        let limits = Limits { account_write_units_per_second: Some(10), ..Limits::default() };
+        let budgets = Budgets::new(&limits);
+        let count = || budgets.accounts.lock().len();
+        let start_ns = 1_000 * SECOND_NS;
+        let of = |account: &str| budgets.of(account, 1, start_ns).expect("accounts have budgets");
+        let used = of("used");
+        // Ten units are there, and eleven are owed.
+        of("in debt").charge(Access::Write, 42, start_ns);
+        drop(of("idle"));
+        budgets.forget_unused(start_ns);
+        assert_eq!(count(), 2, "the idle one is gone");
+        budgets.forget_unused(start_ns + 2 * SECOND_NS);
+        assert_eq!(count(), 2, "it still has to save a second's worth");
+        budgets.forget_unused(start_ns + 3 * SECOND_NS);
+        assert_eq!(count(), 1);
+        drop(used);
+        budgets.forget_unused(start_ns + 3 * SECOND_NS);
+        assert_eq!(count(), 0);
     }
 }

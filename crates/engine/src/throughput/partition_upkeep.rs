@@ -49,12 +49,13 @@ pub(crate) async fn maintain(engine: &Engine) -> Result<Duration> {
     let present: HashSet<TableId> = tables.values().map(|table| table.definition().id).collect();
     engine.meters.tables.lock().retain(|id, _| present.contains(id));
     engine.meters.stored.lock().retain(|(id, _), _| present.contains(id));
+    let now_ms = engine.clock.now_ms();
+    follow_clock(engine, now_ms);
+    engine.meters.budgets.forget_unused(nanoseconds(now_ms));
     let used = engine.meters.all();
     if used.is_empty() {
         return Ok(INTERVAL);
     }
-    let now_ms = engine.clock.now_ms();
-    follow_clock(engine, now_ms);
     let lease = engine.lease(LEASE).await?;
     let mut round = TableRound::new("keeping up the partitions of a table failed; retrying");
     for meters in used {
