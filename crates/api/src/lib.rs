@@ -65,7 +65,7 @@ pub use json::is_valid_json;
 pub use json::lines::{LineError, append_line, read_line, read_plain_line, write_line};
 pub use json::pages::{ItemPage, read_page};
 pub use messages::Wording;
-pub use operations::{Operation, ResponseSize};
+pub use operations::{Operation, ResponseSize, table_of_iterator};
 pub use zenobe_engine::request_id::{REQUEST_ID_LENGTH, RequestId};
 
 pub struct Api {

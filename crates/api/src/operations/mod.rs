@@ -58,6 +58,8 @@ use std::pin::Pin;
 use crate::error::ApiError;
 use crate::{Context, Reply, messages};
 
+pub use stream_input::table_of_iterator;
+
 impl Operation {
     /// Whether it can be called as of a time.
     pub(crate) fn reads_the_past(self) -> bool {

@@ -95,6 +95,11 @@ pub(crate) fn decode_iterator(
     Ok(position)
 }
 
+/// The table that an iterator belongs to, whoever asks. `None` if it is not an iterator of this server.
+pub fn table_of_iterator(iterator: &str) -> Option<TableName> {
+    position_in(iterator).map(|position| position.stream.table)
+}
+
 fn position_in(iterator: &str) -> Option<StreamPosition> {
     let bytes = STANDARD.decode(iterator).ok()?;
     let (&version, rest) = bytes.split_first()?;

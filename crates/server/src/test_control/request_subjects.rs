@@ -1,7 +1,7 @@
 //! What a request is about, as far as rules care: the tables, the index, and how many actions.
 
 use serde_json::Value;
-use zenobe_api::Operation;
+use zenobe_api::{Operation, table_of_iterator};
 use zenobe_engine::throughput::cause::Access;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -50,6 +50,10 @@ impl RequestSubjects {
                         .filter_map(|part| part["TableName"].as_str())
                         .for_each(|it| subjects.add(it));
                 }
+            }
+            Operation::GetRecords => {
+                let table = request["ShardIterator"].as_str().and_then(table_of_iterator);
+                table.into_iter().for_each(|table| subjects.add(&table.name));
             }
             Operation::ExecuteStatement => subjects.add_statement(&request["Statement"]),
             Operation::BatchExecuteStatement => subjects.add_statements(&request["Statements"]),
@@ -122,6 +126,8 @@ mod tests {
         check("PutItem", json!({ "TableName": arn }), &["a"], None);
         let stream = format!("{arn}/stream/2026-11-17T00:00:00.000");
         check("DescribeStream", json!({ "StreamArn": stream }), &["a"], None);
+        check("GetShardIterator", json!({ "StreamArn": stream }), &["a"], None);
+        check("GetRecords", json!({"ShardIterator": "no iterator"}), &[], None);
         check("BatchGetItem", json!({"RequestItems": {"a": {}, "b": {}}}), &["a", "b"], None);
         let puts = json!([{"Put": {"TableName": "a"}}, {"Delete": {"TableName": "b"}}, {"Put": {"TableName": "a"}}]);
         check("TransactWriteItems", json!({ "TransactItems": puts }), &["a", "b"], None);

@@ -264,6 +264,36 @@ fn records_show_late_and_shards_roll_over_on_demand() {
     assert_eq!(records(&mut client).0, ["a", "b", "c"]);
 }
 
+/// An iterator names its table, although its caller can't read it.
+#[test]
+fn reads_of_a_stream_meet_the_rules_of_its_table() {
+    let process = controlled(&[]);
+    let mut client = process.client();
+    let iterators = ["events", "others"].map(|table| {
+        create_table(&mut client, table);
+        let mut streams = |operation: &str, body: &Value| {
+            let reply = client.call_streams(operation, body).unwrap();
+            assert_eq!(reply.status, 200, "{}", reply.body);
+            reply.body
+        };
+        let found = streams("ListStreams", &json!({ "TableName": table }));
+        let arn = &found["Streams"][0]["StreamArn"];
+        let described = streams("DescribeStream", &json!({ "StreamArn": arn }));
+        let shard = &described["StreamDescription"]["Shards"][0]["ShardId"];
+        let start = json!({"StreamArn": arn, "ShardId": shard, "ShardIteratorType": "LATEST"});
+        json!({"ShardIterator": streams("GetShardIterator", &start)["ShardIterator"]})
+    });
+    let [events, others] = &iterators;
+    let mut statuses =
+        || [others, events, events].map(|it| client.call_streams("GetRecords", it).unwrap().status);
+    add_fault(&process, "kind=unavailable table=events operation=GetRecords times=1");
+    assert_eq!(statuses(), [200, 503, 200]);
+    let arn = "arn:aws:dynamodb:us-east-1:000000000000:table/events";
+    let tag = json!([{"Key": "zenobe:test:error", "Value": "operation=GetRecords times=1"}]);
+    process.client().expect("TagResource", &json!({"ResourceArn": arn, "Tags": tag}));
+    assert_eq!(statuses(), [200, 500, 200]);
+}
+
 /// The shards of the stream, and how many of them have a parent.
 fn lineage(client: &mut Client) -> (usize, usize) {
     let of_table = json!({"TableName": "events"});
