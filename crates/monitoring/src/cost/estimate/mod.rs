@@ -95,6 +95,7 @@ pub struct StorageCosts {
     pub backups_month: f64,
     pub restore_once: f64,
     pub export_once: f64,
+    pub import_once: f64,
 }
 
 impl StorageCosts {
@@ -176,6 +177,7 @@ impl Estimate {
             sum.backups_month += costs.backups_month;
             sum.restore_once += costs.restore_once;
             sum.export_once += costs.export_once;
+            sum.import_once += costs.import_once;
         }
         sum
     }
@@ -291,6 +293,7 @@ fn storage(prices: &RegionPrices, facts: &TableFacts) -> StorageCosts {
         backups_month: facts.backups_size_bytes as f64 / BYTES_PER_GB * prices.backup_gb_month,
         restore_once: recoverable_gb * prices.restore_gb,
         export_once: recoverable_gb * prices.export_gb,
+        import_once: recoverable_gb * prices.import_gb,
     }
 }
 

@@ -142,6 +142,8 @@ fn storage_is_paid_with_the_overhead_of_items() {
     close(costs.month(), 3.6);
     close(costs.restore_once, 0.6);
     close(costs.export_once, 0.4);
+    let imports = RegionPrices { import_gb: 0.25, ..prices() };
+    close(storage(&imports, &facts).import_once, 1.0);
     let infrequent = TableFacts { class: StorageClass::InfrequentAccess, ..facts.clone() };
     close(storage(&prices(), &infrequent).storage_month, 1.0);
     let estimate =

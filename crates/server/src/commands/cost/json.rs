@@ -83,6 +83,7 @@ fn storage(costs: &StorageCosts) -> Value {
         "backups_month": costs.backups_month,
         "restore_once": costs.restore_once,
         "export_once": costs.export_once,
+        "import_once": costs.import_once,
     })
 }
 

@@ -140,9 +140,10 @@ fn totals(report: &Report) -> Vec<String> {
     }
     if storage.restore_once > 0.0 {
         lines.push(format!(
-            "Once: restoring all tables {}, exporting them {}",
+            "Once: restoring all tables {}, exporting them {}, importing as much {}",
             money(storage.restore_once),
-            money(storage.export_once)
+            money(storage.export_once),
+            money(storage.import_once)
         ));
     }
     lines
