@@ -27,7 +27,9 @@ impl Admin {
         let gauges = Gauges::of(engine);
         let shown = shown(&gauges, &sums);
         render_throughput(&gauges, &shown, out);
-        render_filling(engine, &shown, out).await;
+        if let Ok(Ok(filling)) = timeout(PATIENCE, engine.filling_indexes()).await {
+            render_filling(&filling, &shown, out);
+        }
         render_accounts(&gauges, &sums, out);
     }
 }
@@ -183,13 +185,20 @@ fn render_throughput(gauges: &Gauges, shown: &BTreeSet<&TableName>, out: &mut Ex
     }
 }
 
-async fn render_filling(engine: &Engine, shown: &BTreeSet<&TableName>, out: &mut Exposition) {
-    let filling = timeout(PATIENCE, engine.filling_indexes()).await;
-    let Ok(Ok(filling)) = filling else { return };
+fn render_filling(filling: &[IndexProgress], shown: &BTreeSet<&TableName>, out: &mut Exposition) {
+    let filling = || filling.iter().filter(|it| shown.contains(&it.table));
     let mut metric = out.metric("zenobe_table_online_index_percentage_progress", Gauge);
-    for IndexProgress { table, index, percent } in &filling {
-        if shown.contains(table) {
-            metric.sample(&Labels::of(table).with(&[("index", index)]), percent);
+    for IndexProgress { table, index, percent } in filling() {
+        metric.sample(&Labels::of(table).with(&[("index", index)]), percent);
+    }
+    // Filling an index is free and never throttled.
+    for name in [
+        "zenobe_table_online_index_consumed_write_capacity_units_total",
+        "zenobe_table_online_index_throttle_events_total",
+    ] {
+        let mut metric = out.metric(name, Counter);
+        for IndexProgress { table, index, .. } in filling() {
+            metric.sample(&Labels::of(table).with(&[("index", index)]), 0);
         }
     }
 }
@@ -300,6 +309,29 @@ mod tests {
         ] {
             assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");
         }
+    }
+
+    #[test]
+    fn indexes_that_are_filled_have_their_progress_and_zeros() {
+        let [one, hidden] = ["t", "hidden"].map(|name| table("1", name));
+        let progress = |table: &TableName| IndexProgress {
+            table: table.clone(),
+            index: "i".to_owned(),
+            percent: 12.5,
+        };
+        let mut out = Exposition::default();
+        render_filling(&[progress(&one), progress(&hidden)], &[&one].into(), &mut out);
+        let text = out.into_text();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let labels = "{table=\"t\",index=\"i\",account=\"1\",region=\"r\"}";
+        let expected = [
+            ("percentage_progress", "12.5"),
+            ("consumed_write_capacity_units_total", "0"),
+            ("throttle_events_total", "0"),
+        ];
+        let expected = expected
+            .map(|(name, value)| format!("zenobe_table_online_index_{name}{labels} {value}"));
+        assert_eq!(samples, expected);
     }
 
     #[test]
