@@ -80,7 +80,7 @@ pub const GROUPS: [Group; 13] = [
     Group { name: "growth", about: "a large table against a small one", measure: growth::measure },
     Group { name: "scan", about: "a full parallel scan in cache", measure: scan::measure },
     Group { name: "load", about: "bulk load and sustained writes", measure: bulk::measure },
-    Group { name: "rest", about: "start, idle, size of the binary", measure: rest::measure },
+    Group { name: "rest", about: "start, forks, idle, size of the binary", measure: rest::measure },
     Group { name: "expiry", about: "items that expire", measure: expiry::measure },
     Group {
         name: "throughput",
