@@ -1,11 +1,15 @@
 //! The place in an object store that holds backups: objects by their keys, stored, checked and repeated.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zenobe_transfer::objects::{Bucket, Object, ObjectError, ObjectLocation, ObjectStoreOptions};
+use sha2::{Digest, Sha256};
+use zenobe_transfer::objects::{
+    Bucket, Object, ObjectError, ObjectLocation, ObjectStoreOptions, PART_BYTES,
+};
 
+use crate::cpu_share::CpuShare;
 use crate::error::{BackupError, Result, io_error};
 use crate::head::Head;
 use crate::manifest::Manifest;
@@ -120,6 +124,39 @@ impl Repository {
             Err(ObjectError::NoSuchKey { .. }) => Err(not_stored("it is not there".to_owned())),
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    /// Reads an object again that was stored, and compares it with what it should be.
+    pub(crate) async fn check_content(
+        &self,
+        key: &str,
+        size_bytes: u64,
+        sha256: [u8; 32],
+        cpu_share: &mut CpuShare,
+    ) -> Result<()> {
+        let mut digest = Sha256::new();
+        let mut read_bytes = 0;
+        while read_bytes < size_bytes {
+            let part = self.get_part(key, read_bytes, PART_BYTES as u64).await?;
+            if part.is_empty() {
+                break;
+            }
+            let begin = Instant::now();
+            digest.update(&part);
+            cpu_share.rest_since(begin).await;
+            read_bytes += part.len() as u64;
+        }
+        if digest.finalize()[..] == sha256 {
+            return Ok(());
+        }
+        let (place, key) = (self.place.clone(), key.to_owned());
+        let problem = "its SHA-256 is another one".to_owned();
+        Err(BackupError::NotStored { place, key, problem })
+    }
+
+    /// Whether entity tags may be checksums.
+    pub(crate) fn is_s3(&self) -> bool {
+        self.bucket.is_s3()
     }
 
     /// # Errors

@@ -13,7 +13,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use zenobe_store::Stamp;
-use zenobe_transfer::objects::PART_BYTES;
+use zenobe_transfer::objects::{PART_BYTES, UploadTag};
 
 use crate::cpu_share::CpuShare;
 use crate::error::{BackupError, Result, io_error};
@@ -231,11 +231,16 @@ impl NewFile<'_> {
         cpu_share: &mut CpuShare,
     ) -> Result<[u8; 32]> {
         let path = self.directory.join(&self.path);
-        let mut reader =
-            Reader { file: File::open(&path).map_err(io_error(&path))?, digest: Sha256::new() };
+        let mut reader = Reader {
+            file: File::open(&path).map_err(io_error(&path))?,
+            digest: Sha256::new(),
+            tag: (repository.is_s3() && self.size_bytes >= PART_BYTES as u64)
+                .then(UploadTag::default),
+        };
         let mut part = reader.next(&path, cpu_share).await?;
         if part.len() < PART_BYTES {
             repository.put(key, part).await?;
+            Ok(reader.digest.finalize().into())
         } else {
             let mut upload = repository.begin_upload(key).await?;
             while !part.is_empty() {
@@ -245,16 +250,22 @@ impl NewFile<'_> {
                 }
                 part = reader.next(&path, cpu_share).await?;
             }
-            upload.finish().await.map_err(|error| repository.upload_failed(error))?;
+            let etag = upload.finish().await.map_err(|error| repository.upload_failed(error))?;
             repository.check_stored(key, self.size_bytes).await?;
+            let sha256 = reader.digest.finalize().into();
+            // Where the store's own checksum does not say so, the object itself must.
+            if etag.is_none() || etag != reader.tag.map(UploadTag::finish) {
+                repository.check_content(key, self.size_bytes, sha256, cpu_share).await?;
+            }
+            Ok(sha256)
         }
-        Ok(reader.digest.finalize().into())
     }
 }
 
 struct Reader {
     file: File,
     digest: Sha256,
+    tag: Option<UploadTag>,
 }
 
 impl Reader {
@@ -265,6 +276,9 @@ impl Reader {
         let read = Read::by_ref(&mut self.file).take(PART_BYTES as u64).read_to_end(&mut part);
         read.map_err(io_error(path))?;
         self.digest.update(&part);
+        if let Some(tag) = self.tag.as_mut().filter(|_| !part.is_empty()) {
+            tag.add(&part);
+        }
         cpu_share.rest_since(begin).await;
         Ok(part.into())
     }

@@ -54,23 +54,6 @@ async fn refused(repository: &Repository, texts: &[&str]) {
     }
 }
 
-/// What the object store alters while it is stored, without changing its size, shows at the restore.
-#[tokio::test]
-async fn what_was_stored_altered_is_refused() {
-    for part in ["files/rocksdb/000001.sst", "/000000000001-"] {
-        let (store, source) = (Arc::new(FaultyStore::default()), ListSource::new("altered"));
-        let repository = repository(&store);
-        (0..25).for_each(|number| source.commit(&format!("before {number}")));
-        store.fail(part, Fault::StoresOther, 1);
-        let (status, shipping) = source.ship(&repository);
-        until_shipped(&status).await;
-        source.commit("after");
-        source.close();
-        shipping.await.unwrap();
-        refused(&repository, &["the backup is damaged: s3://b/some/prefix/", part]).await;
-    }
-}
-
 #[tokio::test]
 async fn a_file_that_is_damaged_or_missing_is_named() {
     let (store, repository, _) = shipped().await;

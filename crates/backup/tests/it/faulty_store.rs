@@ -12,7 +12,7 @@ use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, Extensions, GetOptions, GetResult, GetResultPayload, ListResult,
     MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult, Result,
+    PutResult, Result, UploadPart,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,47 @@ fn away() -> Error {
     Error::Generic { store: "faulty", source: "503 Slow Down".into() }
 }
 
+fn other(bytes: &[u8]) -> Vec<u8> {
+    let mut other = bytes.to_vec();
+    let middle = other.len() / 2;
+    other[middle] ^= 1;
+    other
+}
+
+fn nothing() -> PutResult {
+    PutResult { e_tag: None, version: None, extensions: Extensions::default() }
+}
+
+/// An upload whose parts are altered, or that comes to nothing.
+#[derive(Debug)]
+struct FaultyUpload {
+    below: Box<dyn MultipartUpload>,
+    fault: Fault,
+}
+
+#[async_trait]
+impl MultipartUpload for FaultyUpload {
+    fn put_part(&mut self, payload: PutPayload) -> UploadPart {
+        let bytes = Bytes::from(payload);
+        let stored: Bytes = match self.fault {
+            Fault::StoresHalf => bytes.slice(..bytes.len() / 2),
+            _ => other(&bytes).into(),
+        };
+        self.below.put_part(stored.into())
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        match self.fault {
+            Fault::StoresNothing => self.below.abort().await.map(|()| nothing()),
+            _ => self.below.complete().await,
+        }
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.below.abort().await
+    }
+}
+
 impl fmt::Display for FaultyStore {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("faulty")
@@ -95,14 +136,9 @@ impl ObjectStore for FaultyStore {
                 self.below.put_opts(key, half.into(), options).await
             }
             Some(Fault::StoresOther) => {
-                let mut other = bytes.to_vec();
-                let middle = other.len() / 2;
-                other[middle] ^= 1;
-                self.below.put_opts(key, other.into(), options).await
+                self.below.put_opts(key, other(&bytes).into(), options).await
             }
-            Some(Fault::StoresNothing) => {
-                Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() })
-            }
+            Some(Fault::StoresNothing) => Ok(nothing()),
             Some(_) => Err(away()),
             None => self.below.put_opts(key, payload, options).await,
         }
@@ -114,10 +150,16 @@ impl ObjectStore for FaultyStore {
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         self.puts.lock().unwrap().push(key.to_string());
-        match self.fault(key, &[Fault::Away]) {
-            Some(_) => Err(away()),
-            None => self.below.put_multipart_opts(key, options).await,
+        let kinds = [Fault::StoresHalf, Fault::StoresOther, Fault::StoresNothing, Fault::Away];
+        let fault = self.fault(key, &kinds);
+        if fault == Some(Fault::Away) {
+            return Err(away());
         }
+        let below = self.below.put_multipart_opts(key, options).await?;
+        Ok(match fault {
+            None => below,
+            Some(fault) => Box::new(FaultyUpload { below, fault }),
+        })
     }
 
     async fn get_opts(&self, key: &Path, options: GetOptions) -> Result<GetResult> {

@@ -43,7 +43,13 @@ async fn every_state_that_was_shipped_can_be_restored() {
 /// Whatever the object store says, what it does not hold is stored again.
 #[tokio::test]
 async fn an_object_store_that_lies_is_asked_again() {
-    for fault in [Fault::StoresHalf, Fault::StoresNothing, Fault::Away, Fault::ReturnsHalf] {
+    for fault in [
+        Fault::StoresHalf,
+        Fault::StoresOther,
+        Fault::StoresNothing,
+        Fault::Away,
+        Fault::ReturnsHalf,
+    ] {
         let (store, source) = (Arc::new(FaultyStore::default()), ListSource::new("lies"));
         let repository = repository(&store);
         (0..12).for_each(|number| source.commit(&format!("before {number}")));

@@ -6,7 +6,7 @@ use zenobe_backup::{BackupError, CpuShare, Repository, fetch, new_id};
 use zenobe_store::Stamp;
 use zenobe_testing::TemporaryDirectory;
 
-use crate::faulty_store::FaultyStore;
+use crate::faulty_store::{Fault, FaultyStore};
 use crate::list_source::{DATABASE, repository};
 
 async fn store(
@@ -72,6 +72,22 @@ async fn only_new_files_are_stored() {
     assert!(stored.last().unwrap().ends_with("manifest"), "{stored:?}");
     check(&repository, &second, &[("1.sst", &large), ("2.sst", b"owt"), ("3.sst", b"three")]).await;
     check(&repository, &first, &[("1.sst", &large), ("2.sst", b"two")]).await;
+}
+
+/// Whatever the object store says of an upload in parts, a file that it does not hold is stored again.
+#[tokio::test]
+async fn large_files_that_were_stored_altered_are_stored_again() {
+    for fault in [Fault::StoresHalf, Fault::StoresOther, Fault::StoresNothing, Fault::Away] {
+        let objects = Arc::new(FaultyStore::default());
+        let repository = repository(&objects);
+        let directory = TemporaryDirectory::new("altered");
+        let large: Vec<u8> = (0..17_u32 << 20).map(|at| (at % 251) as u8).collect();
+        write(&directory, "1.sst", &large);
+        objects.fail("files/", fault, 2);
+        let (manifest, _) = store(&repository, &directory, 1_000).await;
+        assert!(objects.is_healed(), "{fault:?}");
+        check(&repository, &manifest, &[("1.sst", &large)]).await;
+    }
 }
 
 #[tokio::test]

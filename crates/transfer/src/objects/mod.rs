@@ -24,7 +24,7 @@ use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 
 pub use location::{LocationError, ObjectLocation};
 pub use read::ObjectReader;
-pub use upload::{PART_BYTES, Upload};
+pub use upload::{PART_BYTES, Upload, UploadTag};
 pub use write::Stored;
 
 /// How to reach the buckets.
@@ -153,6 +153,8 @@ pub struct Object {
 pub struct Bucket {
     name: String,
     store: Arc<dyn ObjectStore>,
+    /// Whether entity tags may be checksums.
+    is_s3: bool,
 }
 
 /// How often the client repeats a request that the store throttles or can't serve.
@@ -200,7 +202,7 @@ impl Bucket {
             }
         };
         let store = builder.build().map_err(|error| unavailable(&error))?;
-        Ok(Bucket { name: bucket.to_owned(), store: Arc::new(store) })
+        Ok(Bucket { name: bucket.to_owned(), store: Arc::new(store), is_s3: true })
     }
 
     /// A directory as a bucket. What is stored there survives a power cut, as in any other store.
@@ -210,12 +212,18 @@ impl Bucket {
         }
         let store =
             LocalFileSystem::new_with_prefix(directory).map_err(|error| unavailable(&error))?;
-        Ok(Bucket { name: name.to_owned(), store: Arc::new(store.with_fsync(true)) })
+        let store = Arc::new(store.with_fsync(true));
+        Ok(Bucket { name: name.to_owned(), store, is_s3: false })
     }
 
     /// Any store as a bucket, such as one that fails as a test wants.
     pub fn over(store: Arc<dyn ObjectStore>, name: &str) -> Bucket {
-        Bucket { name: name.to_owned(), store }
+        Bucket { name: name.to_owned(), store, is_s3: true }
+    }
+
+    /// Whether entity tags may be checksums, so that computing them is worth it.
+    pub fn is_s3(&self) -> bool {
+        self.is_s3
     }
 
     /// The objects whose keys begin with `prefix`, in the order of their keys. Empty objects are
