@@ -29,19 +29,55 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
     let token = input.client_token.take();
     let given = checked(token.as_deref(), input)?;
     let table = table_of(context, &given.table_arn)?;
-    let row = loop {
-        let bound = given.filter.as_ref().map(Filter::bind).transpose()?.unwrap_or_default();
-        let exportable = exportable(context, &table, &given, bound).await?;
-        if context.options.object_store.is_none() {
-            return Err(transfer::no_object_store("ExportTableToPointInTime"));
-        }
-        if let Some(row) = start(context, &table, &given, token.as_deref(), exportable).await? {
-            break row;
-        }
+    let row = match earlier(context, &given, token.as_deref()).await? {
+        Some(row) => row,
+        None => begin(context, &table, &given, token.as_deref()).await?,
     };
     let mut writer = Writer::new();
     writer.object(|writer| write_export(writer.name("ExportDescription"), &row));
     Ok(Reply(writer.finish()))
+}
+
+/// The export that this request has started before. It stays the answer, whatever has become of the table since.
+async fn earlier(
+    context: &Context<'_>,
+    given: &Given,
+    token: Option<&str>,
+) -> Result<Option<JobRow>, ApiError> {
+    let Some(token) = token else { return Ok(None) };
+    let row = context.engine.job_of_token(context.namespace, KIND, token).await;
+    match row.map_err(|error| context.backup(error))? {
+        Some(row) => of_same_request(row, given).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// A token goes with one request.
+fn of_same_request(row: JobRow, given: &Given) -> Result<JobRow, ApiError> {
+    let earlier = ExportParameters::decode(&row.parameters);
+    match earlier.is_some_and(|earlier| earlier.given == *given) {
+        true => Ok(row),
+        false => Err(export::export_conflict()),
+    }
+}
+
+/// Starts an export, if the table can be exported.
+async fn begin(
+    context: &Context<'_>,
+    table: &TableName,
+    given: &Given,
+    token: Option<&str>,
+) -> Result<JobRow, ApiError> {
+    loop {
+        let bound = given.filter.as_ref().map(Filter::bind).transpose()?.unwrap_or_default();
+        let exportable = exportable(context, table, given, bound).await?;
+        if context.options.object_store.is_none() {
+            return Err(transfer::no_object_store("ExportTableToPointInTime"));
+        }
+        if let Some(row) = start(context, table, given, token, exportable).await? {
+            return Ok(row);
+        }
+    }
 }
 
 shape! {
@@ -233,13 +269,7 @@ async fn start(
     };
     match context.engine.start_export(new, &exportable).await {
         Ok(Started::New(row)) => Ok(Some(row)),
-        Ok(Started::Existing(row)) => {
-            let earlier = ExportParameters::decode(&row.parameters);
-            match earlier.is_some_and(|earlier| earlier.given == parameters.given) {
-                true => Ok(Some(row)),
-                false => Err(export::export_conflict()),
-            }
-        }
+        Ok(Started::Existing(row)) => of_same_request(row, given).map(Some),
         Err(Error::TableChanged { .. }) => Ok(None),
         Err(error) => Err(context.backup(error)),
     }

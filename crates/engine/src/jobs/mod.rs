@@ -270,6 +270,24 @@ impl Engine {
         row.map(|row| JobRow::decode(&row)).transpose()
     }
 
+    /// The job that a token stands for, if it still stands for one.
+    pub async fn job_of_token(
+        &self,
+        namespace: &Namespace,
+        kind: &str,
+        token: &str,
+    ) -> Result<Option<JobRow>> {
+        let Some(row) = self.store.get(&keyspace::job_token_row(namespace, kind, token)).await?
+        else {
+            return Ok(None);
+        };
+        let token = JobTokenRow::decode(&row)?;
+        match token.expires_at_ms > self.clock.now_ms() {
+            true => self.job(namespace, kind, &token.id).await,
+            false => Ok(None),
+        }
+    }
+
     /// The jobs of a kind, newest first, from the one before `before`, and whether there are more.
     pub async fn jobs(
         &self,

@@ -336,7 +336,11 @@ async fn a_token_stands_for_one_job_for_a_while() {
     let first = start(&engine, "t", Some("token")).await;
     let second = engine.start_job(new_job("u", Some("token"))).await.unwrap();
     assert_eq!(second, Started::Existing(first.clone()));
+    let of_token = async |token| engine.job_of_token(&namespace(), "fill", token).await.unwrap();
+    assert_eq!(of_token("token").await, Some(first.clone()));
+    assert_eq!(of_token("other").await, None);
     clock.set_ms(NOW_MS + 1_000);
+    assert_eq!(of_token("token").await, None);
     let third = start(&engine, "v", Some("token")).await;
     let (rows, more) = engine.jobs(&namespace(), "fill", None, 1).await.unwrap();
     assert_eq!((rows, more), (vec![third.clone()], true), "the newest comes first");
