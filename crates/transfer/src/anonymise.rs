@@ -26,7 +26,7 @@ struct Rule {
 enum Action {
     /// A digest of the value, of the same type.
     Hash,
-    /// Asterisks, except for the last characters.
+    /// Asterisks, except for the last characters of a value that has more than these.
     Mask { kept: usize },
     /// Something that looks real.
     Fake(Kind),
@@ -126,7 +126,7 @@ impl Rules {
         match action {
             Action::Hash => hex::encode(&digest[..16]),
             Action::Mask { kept } => {
-                let hidden = text.chars().count().saturating_sub(kept);
+                let hidden = hidden(text.chars().count(), kept);
                 let character = |(at, shown)| if at < hidden { '*' } else { shown };
                 text.chars().enumerate().map(character).collect()
             }
@@ -148,7 +148,7 @@ impl Rules {
     fn bytes(&self, bytes: &[u8], action: Action) -> Vec<u8> {
         match action {
             Action::Mask { kept } => {
-                let hidden = bytes.len().saturating_sub(kept);
+                let hidden = hidden(bytes.len(), kept);
                 let byte = |(at, byte): (usize, &u8)| if at < hidden { b'*' } else { *byte };
                 bytes.iter().enumerate().map(byte).collect()
             }
@@ -157,6 +157,11 @@ impl Rules {
             }
         }
     }
+}
+
+/// How much of a value a mask hides. One that it would show whole is hidden whole.
+fn hidden(length: usize, kept: usize) -> usize {
+    if length > kept { length - kept } else { length }
 }
 
 fn parse(text: &str) -> Option<Rule> {
@@ -180,15 +185,19 @@ fn fake(kind: Kind, digest: &[u8; 32]) -> String {
     };
     let first = one_of(&FIRST_NAMES, 0);
     let last = one_of(&LAST_NAMES, 1);
-    // Keeps all kinds but names, cities and words distinct: there are too few of those.
-    let number = pick(digest, 2) % 1_000_000_000;
+    // Keeps emails distinct, as UUIDs are. There are 1.6 billion phone numbers, and few of the other kinds.
+    let number = pick(digest, 2) % 1_000_000_000_000;
     match kind {
         Kind::Name => format!("{first} {last}"),
         Kind::Email => {
             format!("{}.{}.{number}@example.com", first.to_lowercase(), last.to_lowercase())
         }
-        // Numbers that are reserved for fiction.
-        Kind::Phone => format!("+1-202-555-{:04}", number % 10_000),
+        // Nobody has such a number: exchanges begin with 2 or more.
+        Kind::Phone => {
+            let area = 200 + pick(digest, 3) % 800;
+            let exchange = number / 10_000 % 200;
+            format!("+1-{area}-{exchange:03}-{:04}", number % 10_000)
+        }
         Kind::City => one_of(&CITIES, 0).to_owned(),
         Kind::Street => format!("{} {last} Street", 1 + number % 999),
         Kind::Company => format!("{last} & {}", one_of(&LAST_NAMES, 3)),
@@ -277,7 +286,13 @@ mod tests {
     fn masks_keep_the_end() {
         assert_eq!(applied("a=mask:4", text("4111 1111 é234")), text("**********é234"));
         assert_eq!(applied("a=mask", text("abc")), text("***"));
-        assert_eq!(applied("a=mask:9", text("abc")), text("abc"));
+        for short in ["abc", "abcdefghi"] {
+            assert_eq!(applied("a=mask:9", text(short)), text(&"*".repeat(short.len())));
+        }
+        assert_eq!(applied("a=mask:9", text("abcdefghij")), text("*bcdefghij"));
+        let bytes = |bytes: &[u8]| AttributeValue::B(bytes.to_vec());
+        assert_eq!(applied("a=mask:2", bytes(b"ab")), bytes(b"**"));
+        assert_eq!(applied("a=mask:2", bytes(b"abc")), bytes(b"*bc"));
         assert_eq!(
             applied("a=mask", AttributeValue::N(12.into())),
             AttributeValue::N(Number::ZERO)
@@ -299,6 +314,27 @@ mod tests {
         assert_eq!((uuid.len(), &uuid[14..15], &uuid[19..20]), (36, "4", "8"));
         let AttributeValue::S(email) = applied("a=fake:email", text("x")) else { panic!() };
         assert!(email.ends_with("@example.com"), "{email}");
+    }
+
+    #[test]
+    fn emails_phones_and_uuids_are_many() {
+        for kind in ["email", "phone", "uuid"] {
+            let fakes: BTreeSet<String> = (0..2_000)
+                .map(|number| {
+                    let value = text(&number.to_string());
+                    let AttributeValue::S(fake) = applied(&format!("a=fake:{kind}"), value) else {
+                        panic!("{kind}");
+                    };
+                    fake
+                })
+                .collect();
+            assert_eq!(fakes.len(), 2_000, "{kind}");
+        }
+        let AttributeValue::S(phone) = applied("a=fake:phone", text("x")) else { panic!() };
+        let parts: Vec<&str> = phone.split('-').collect();
+        let ["+1", area, exchange, line] = parts[..] else { panic!("{phone}") };
+        assert_eq!((area.len(), exchange.len(), line.len()), (3, 3, 4), "{phone}");
+        assert!(area >= "200" && exchange < "200", "{phone}");
     }
 
     #[test]
