@@ -188,12 +188,17 @@ def test_models_of_nosql_workbench_bring_their_tables(run, dynamodb, tmp_path):
         "GlobalSecondaryIndexes": [
             {"IndexName": "by-name", "KeyAttributes": index, "Projection": {"ProjectionType": "KEYS_ONLY"}},
         ],
+        "BillingMode": "PROVISIONED",
+        "ProvisionedCapacitySettings": {"ProvisionedThroughput": {"ReadCapacityUnits": 7, "WriteCapacityUnits": 3}},
     }]}
     (tmp_path / "model.json").write_text(json.dumps(model))
     run(tmp_path / "model.json")
     assert items(dynamodb, table) == model["DataModel"][0]["TableData"]
     described = dynamodb.describe_table(TableName=table)["Table"]
     assert described["GlobalSecondaryIndexes"][0]["IndexName"] == "by-name"
+    for of in (described, described["GlobalSecondaryIndexes"][0]):
+        assert of["ProvisionedThroughput"]["ReadCapacityUnits"] == 7
+        assert of["ProvisionedThroughput"]["WriteCapacityUnits"] == 3
 
 
 def test_what_cannot_be_read_says_why(run, dynamodb, tmp_path):

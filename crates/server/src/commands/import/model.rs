@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::ImportError;
 
+/// What NoSQL Workbench gives to tables and indexes whose model does not say more.
+const CAPACITY_UNITS_DEFAULT: u64 = 5;
+
 /// A table of a model.
 pub struct ModelTable {
     pub name: String,
@@ -21,6 +24,7 @@ pub fn tables(source: &str, model: &Value) -> Result<Vec<ModelTable>, ImportErro
         let mut types = Map::new();
         let keys = key_schema(&table["KeyAttributes"], &mut types)
             .ok_or_else(|| fault(&format!("the table {name} has no KeyAttributes")))?;
+        let throughput = throughput(table);
         let indexes = table["GlobalSecondaryIndexes"].as_array().cloned().unwrap_or_default();
         let mut global = Vec::with_capacity(indexes.len());
         for index in &indexes {
@@ -30,7 +34,10 @@ pub fn tables(source: &str, model: &Value) -> Result<Vec<ModelTable>, ImportErro
                 Some(_) => index["Projection"].clone(),
                 None => json!({"ProjectionType": "ALL"}),
             };
-            let index = json!({"IndexName": index["IndexName"], "KeySchema": keys, "Projection": projection});
+            let mut index = json!({"IndexName": index["IndexName"], "KeySchema": keys, "Projection": projection});
+            if let Some(throughput) = &throughput {
+                index["ProvisionedThroughput"] = throughput.clone();
+            }
             global.push(index);
         }
         let definitions: Vec<Value> = types
@@ -43,6 +50,10 @@ pub fn tables(source: &str, model: &Value) -> Result<Vec<ModelTable>, ImportErro
             "KeySchema": keys,
             "BillingMode": "PAY_PER_REQUEST",
         });
+        if let Some(throughput) = throughput {
+            creation["BillingMode"] = "PROVISIONED".into();
+            creation["ProvisionedThroughput"] = throughput;
+        }
         if !global.is_empty() {
             creation["GlobalSecondaryIndexes"] = global.into();
         }
@@ -50,6 +61,18 @@ pub fn tables(source: &str, model: &Value) -> Result<Vec<ModelTable>, ImportErro
         Ok(ModelTable { name: name.to_owned(), creation, items })
     };
     tables.iter().map(read).collect()
+}
+
+/// The capacity of a provisioned table, which its indexes get too. Models say nothing of theirs.
+fn throughput(table: &Value) -> Option<Value> {
+    let given = &table["ProvisionedCapacitySettings"]["ProvisionedThroughput"];
+    let units = |name: &str| given[name].as_u64().unwrap_or(CAPACITY_UNITS_DEFAULT);
+    (table["BillingMode"] == "PROVISIONED").then(|| {
+        json!({
+            "ReadCapacityUnits": units("ReadCapacityUnits"),
+            "WriteCapacityUnits": units("WriteCapacityUnits"),
+        })
+    })
 }
 
 fn key_schema(keys: &Value, types: &mut Map<String, Value>) -> Option<Value> {
@@ -89,7 +112,37 @@ mod tests {
         assert_eq!(table.items.len(), 1);
         assert_eq!(table.creation["AttributeDefinitions"].as_array().unwrap().len(), 2);
         assert_eq!(table.creation["GlobalSecondaryIndexes"][0]["KeySchema"][1]["KeyType"], "RANGE");
+        assert_eq!(table.creation["BillingMode"], "PAY_PER_REQUEST");
+        assert!(table.creation.get("ProvisionedThroughput").is_none());
         let broken = json!({"DataModel": [{"TableName": "t"}]});
         assert!(super::tables("model.json", &broken).is_err());
+    }
+
+    #[test]
+    fn a_model_says_how_its_tables_are_billed() {
+        let created = |mode: &str, settings: Value| {
+            let key = json!({"PartitionKey": {"AttributeName": "pk", "AttributeType": "S"}});
+            let model = json!({"DataModel": [{
+                "TableName": "t",
+                "KeyAttributes": key,
+                "GlobalSecondaryIndexes": [{"IndexName": "i", "KeyAttributes": key}],
+                "BillingMode": mode,
+                "ProvisionedCapacitySettings": settings,
+            }]});
+            tables("model.json", &model).unwrap().remove(0).creation
+        };
+        let units =
+            |read: u64, write: u64| json!({"ReadCapacityUnits": read, "WriteCapacityUnits": write});
+        let settings = json!({"ProvisionedThroughput": units(7, 3)});
+        for (settings, expected) in [(settings.clone(), units(7, 3)), (Value::Null, units(5, 5))] {
+            let table = created("PROVISIONED", settings);
+            assert_eq!(table["BillingMode"], "PROVISIONED");
+            assert_eq!(table["ProvisionedThroughput"], expected);
+            assert_eq!(table["GlobalSecondaryIndexes"][0]["ProvisionedThroughput"], expected);
+        }
+        let table = created("PAY_PER_REQUEST", settings);
+        assert_eq!(table["BillingMode"], "PAY_PER_REQUEST");
+        assert!(table.get("ProvisionedThroughput").is_none());
+        assert!(table["GlobalSecondaryIndexes"][0].get("ProvisionedThroughput").is_none());
     }
 }
