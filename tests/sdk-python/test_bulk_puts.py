@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 import support
 from bucket_server import client, open_store, server, start, store  # noqa: F401 (fixtures)
+from server import Server
 from support import refused
 from test_imports import COMPRESSIONS, TO_WIRE, canonical, dynamodb_json, ion_file, items, scan
 
@@ -293,3 +294,26 @@ def test_without_an_object_store_the_reason_is_told(memory_server):
     table = support.create_table(client, keys="pk:S")
     with pytest.raises(ClientError, match="StartBulkPutItems needs an object store; start the server with --s3-endpoint"):
         begin(client, table, "x/")
+
+
+def test_an_object_beyond_the_limit_ends_the_operation_before_it_begins(tmp_path):
+    folder = tmp_path / "buckets" / "bucket" / "large"
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_text('{"Item":{"pk":{"S":"a"}}}')
+    # It has no content on disk.
+    with open(folder / "b.json", "wb") as file:
+        file.truncate((5 << 30) + 1)
+    server = Server(arguments=["--s3-endpoint", f"file://{tmp_path / 'buckets'}"])
+    try:
+        client = support.client(server.endpoint)
+        table = support.create_table(client, keys="pk:S")
+        description = run(client, table, "large/")
+        assert (description["BulkOperationStatus"], description["FailureCode"]) == ("FAILED", "S3LimitExceeded")
+        assert description["FailureMessage"] == "the object large/b.json has more than 5368709120 bytes"
+        assert client.scan(TableName=table)["Count"] == 0
+        (folder / "b.json").unlink()
+        description = run(client, table, "large/")
+        assert description["BulkOperationStatus"] == "COMPLETED", description
+        assert client.scan(TableName=table)["Count"] == 1
+    finally:
+        server.kill()

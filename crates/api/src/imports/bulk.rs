@@ -27,6 +27,9 @@ use crate::object_jobs::{DAMAGED, Stop, object_store, write_failure};
 /// The kind of these jobs, which is also part of their ARNs.
 pub(crate) const BULK_KIND: &str = "bulk-operation";
 
+/// AWS's limit for each object: 5 GB.
+const OBJECT_BYTES_MAX: u64 = 5 << 30;
+
 pub(crate) static BULK_FORMAT: Enumeration<Format> =
     Enumeration(&[("DYNAMODB_JSON", Format::DynamoDbJson), ("ION", Format::Ion)]);
 
@@ -185,6 +188,11 @@ async fn run(
     let bucket = Bucket::open(object_store, &parameters.bucket)?;
     let prefix = parameters.prefix.as_deref().unwrap_or_default();
     let objects = bucket.list(prefix, OBJECTS_MAX).await?;
+    // Before anything is put.
+    if let Some(large) = objects.iter().find(|it| it.size_bytes > OBJECT_BYTES_MAX) {
+        let (key, limit) = (large.key.clone(), OBJECT_BYTES_MAX);
+        return Err(ObjectError::TooLarge { key, limit }.into());
+    }
     loader.progress.total_size_bytes = Some(objects.iter().map(|it| it.size_bytes).sum());
     loader.save().await?;
     let (format, compression) = (parameters.format, parameters.compression);
