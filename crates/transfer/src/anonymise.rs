@@ -76,6 +76,14 @@ impl Rules {
         self.rules.is_empty()
     }
 
+    /// What is the same for the same rules with the same key, and tells neither. Without rules, nothing.
+    pub fn fingerprint(&self) -> String {
+        if self.is_empty() {
+            return String::new();
+        }
+        hex::encode(&self.digest(&AttributeValue::S(format!("{:?}", self.rules)))[..16])
+    }
+
     pub fn apply(&self, item: &mut Attributes) {
         for rule in &self.rules {
             self.apply_in(item, &rule.path, rule.action);

@@ -81,6 +81,16 @@ impl LocalDatabase {
         Ok(&self.tables[position..=position])
     }
 
+    /// What changes with the content of the file.
+    pub fn version(&self) -> Result<String, ImportError> {
+        let failed = |error: std::io::Error| self.failed(error.to_string());
+        let metadata = std::fs::metadata(&self.path).map_err(failed)?;
+        let modified = metadata.modified().map_err(failed)?;
+        let since_1970 = modified.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let changes = u32::from_be_bytes(self.changes);
+        Ok(format!("{} {changes} {}", metadata.len(), since_1970.as_nanos()))
+    }
+
     pub fn items(&self, table: &LocalTable) -> Result<LocalItems, ImportError> {
         let file = open(&self.path).and_then(|file| file.into_rows(&table.rows));
         let rows = file.map_err(|error| self.failed(error.to_string()))?;

@@ -25,7 +25,7 @@ use self::progress::ImportDisplay;
 use self::report::Report;
 use self::send::Sender;
 use self::sources::{ImportSource, SourceFile};
-use self::state::ImportState;
+use self::state::{ImportState, Purpose};
 use super::transfer_arguments::TransferArguments;
 
 #[derive(Debug, Args)]
@@ -126,6 +126,21 @@ pub enum ImportError {
     Read { file: String, error: String },
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: std::io::Error },
+    #[error(
+        "{} is the state of an interrupted import with {what}; repeat that command to continue it, or delete the file to import everything",
+        path.display()
+    )]
+    OtherState { path: PathBuf, what: &'static str },
+    #[error(
+        "{} is not the state of an import by this version; delete it to import everything, or name another file with --state",
+        path.display()
+    )]
+    UnreadableState { path: PathBuf },
+    #[error(
+        "{file} has changed since it was imported in part; restore it to continue, or delete {} to import everything",
+        path.display()
+    )]
+    Changed { file: String, path: PathBuf },
     #[error("{0} records were rejected")]
     Rejected(u64),
 }
@@ -149,24 +164,24 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
         return import_database(arguments, &target, &rules, &database).await;
     }
     let source = ImportSource::open(&location, &arguments.transfer.s3_endpoint).await?;
-    let mut report = Report::default();
     if let Some(model) = source.model().await? {
+        let mut report = Report::default();
         for table in model::tables(&arguments.source, &model)? {
             let (name, creation) = (&table.name, &table.creation);
             let sender = Sender::creating(&target, name, creation, arguments.dry_run).await?;
             send::send_model(&sender, &table, &rules, &mut report).await?;
         }
-        return finish(arguments, &report);
+        return finish(arguments, &report, None);
     }
     let name = arguments.table.as_deref().ok_or(ImportError::NoTable)?;
     let files = source.files(arguments.format).await?;
     let keys = arguments.keys.as_deref().map(table::parse_keys).transpose()?;
     let sender = Sender::new(&target, name, keys.as_deref(), arguments.dry_run).await?;
-    let mut state = state(arguments, name);
+    let (mut state, mut report) = state(arguments, &target, &rules, name)?;
     let size_bytes = files.iter().map(|file| file.object.size_bytes).sum();
     let mut progress = ImportDisplay::new(size_bytes, arguments.transfer.quiet);
     for file in &files {
-        if state.is_done(&file.key) {
+        if state.is_done(&file.key, &file.version())? {
             progress.skip(file.object.size_bytes);
             continue;
         }
@@ -175,8 +190,7 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
         send::send_file(&mut context, &source, file, reading, &mut state, &mut progress).await?;
     }
     progress.end();
-    state.remove();
-    finish(arguments, &report)
+    finish(arguments, &report, Some(&state))
 }
 
 /// Imports the tables of DynamoDB Local, or the one that is named.
@@ -187,39 +201,54 @@ async fn import_database(
     database: &LocalDatabase,
 ) -> Result<(), ImportError> {
     let tables = database.tables(arguments.table.as_deref())?;
-    let mut report = Report::default();
     let row_count = tables.iter().map(|table| table.row_count).sum();
     let mut progress = ImportDisplay::new(row_count, arguments.transfer.quiet);
-    let mut state = state(arguments, arguments.table.as_deref().unwrap_or("database"));
+    let named = arguments.table.as_deref().unwrap_or("database");
+    let (mut state, mut report) = state(arguments, target, rules, named)?;
+    let version = database.version()?;
     for table in tables {
         let (name, creation) = (&table.name, &table.creation);
-        if state.is_done(name) {
+        if state.is_done(name, &version)? {
             progress.skip(table.row_count);
             continue;
         }
         let sender = Sender::creating(target, name, creation, arguments.dry_run).await?;
         let mut context = send::Context { sender: &sender, rules, report: &mut report };
         let items = database.items(table)?;
-        send::send_local_table(&mut context, table, items, &mut state, &mut progress).await?;
+        let table_version = (table, version.as_str());
+        send::send_local_table(&mut context, table_version, items, &mut state, &mut progress)
+            .await?;
         database.check_unchanged()?;
         if let Some(attribute) = &table.time_to_live
             && !arguments.dry_run
         {
             table::enable_time_to_live(target, name, attribute).await?;
         }
-        state.complete(name)?;
+        state.complete(name, &version, &report)?;
     }
     progress.end();
-    state.remove();
-    finish(arguments, &report)
+    finish(arguments, &report, Some(&state))
 }
 
-/// How far an earlier import into the table has come.
-fn state(arguments: &ImportArguments, table: &str) -> ImportState {
+/// How far an earlier import into the table has come, and what it has to report.
+fn state(
+    arguments: &ImportArguments,
+    target: &Target,
+    rules: &Rules,
+    table: &str,
+) -> Result<(ImportState, Report), ImportError> {
     let default = || PathBuf::from(format!("zenobe-import-{table}.state"));
     let path = arguments.state.clone().unwrap_or_else(default);
     let path = (!arguments.dry_run).then_some(path);
-    ImportState::open(path, &arguments.source, table)
+    let ImportArguments { format, delimiter, header, .. } = arguments;
+    let purpose = Purpose {
+        source: arguments.source.clone(),
+        endpoint: format!("{target} {}", target.region()),
+        table: table.to_owned(),
+        reading: format!("{format:?} {delimiter:?} {header:?}"),
+        rules: rules.fingerprint(),
+    };
+    ImportState::open(path, purpose)
 }
 
 fn rules(arguments: &ImportArguments) -> Result<Rules, ImportError> {
@@ -239,10 +268,18 @@ fn reading(arguments: &ImportArguments, file: &SourceFile, sender: &Sender) -> s
     }
 }
 
-fn finish(arguments: &ImportArguments, report: &Report) -> Result<(), ImportError> {
+/// Reports. Only then the state can go.
+fn finish(
+    arguments: &ImportArguments,
+    report: &Report,
+    state: Option<&ImportState>,
+) -> Result<(), ImportError> {
     report.print(arguments.dry_run);
     if let Some(path) = &arguments.report {
         report.write(path)?;
+    }
+    if let Some(state) = state {
+        state.remove();
     }
     match report.rejected {
         0 => Ok(()),

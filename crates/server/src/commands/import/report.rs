@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ImportError;
 
@@ -52,19 +52,43 @@ impl Report {
         }
     }
 
-    pub fn write(&self, path: &Path) -> Result<(), ImportError> {
+    pub fn to_json(&self) -> Value {
         let rejections: Vec<_> = self
             .rejections
             .iter()
             .map(|it| json!({"file": it.file, "record": it.record, "reason": it.reason}))
             .collect();
-        let report = json!({
+        json!({
             "imported": self.imported,
             "deleted": self.deleted,
             "rejected": self.rejected,
             "rejections": rejections,
-        });
-        std::fs::write(path, format!("{report:#}\n"))
+        })
+    }
+
+    /// Reads what [`to_json`](Report::to_json) wrote.
+    pub fn from_json(report: &Value) -> Option<Report> {
+        let rejection = |it: &Value| {
+            Some(Rejection {
+                file: it["file"].as_str()?.to_owned(),
+                record: it["record"].as_u64()?,
+                reason: it["reason"].as_str()?.to_owned(),
+            })
+        };
+        Some(Report {
+            imported: report["imported"].as_u64()?,
+            deleted: report["deleted"].as_u64()?,
+            rejected: report["rejected"].as_u64()?,
+            rejections: report["rejections"]
+                .as_array()?
+                .iter()
+                .map(rejection)
+                .collect::<Option<_>>()?,
+        })
+    }
+
+    pub fn write(&self, path: &Path) -> Result<(), ImportError> {
+        std::fs::write(path, format!("{:#}\n", self.to_json()))
             .map_err(|error| ImportError::Write { path: path.to_owned(), error })
     }
 }

@@ -221,22 +221,23 @@ pub async fn send_file(
     let opened = file.clone();
     // A decoder reads the beginning of its file.
     let open = move || Records::new(object, &opened, reading);
-    send_all(context, &file.key, (open, position), state, progress).await?;
+    let version = file.version();
+    send_all(context, (&file.key, &version), (open, position), state, progress).await?;
     progress.file_done(file.object.size_bytes);
-    state.complete(&file.key)
+    state.complete(&file.key, &version, context.report)
 }
 
 /// Writes the items of a table of DynamoDB Local.
 pub async fn send_local_table(
     context: &mut Context<'_>,
-    table: &LocalTable,
+    (table, version): (&LocalTable, &str),
     items: LocalItems,
     state: &mut ImportState,
     progress: &mut ImportDisplay,
 ) -> Result<(), ImportError> {
     let position = items.position();
     let open = move || Records::DynamoDbLocal(Box::new(items));
-    send_all(context, &table.name, (open, position), state, progress).await?;
+    send_all(context, (&table.name, version), (open, position), state, progress).await?;
     progress.file_done(table.row_count);
     Ok(())
 }
@@ -244,7 +245,7 @@ pub async fn send_local_table(
 /// Writes the records that an earlier run has not written.
 async fn send_all(
     context: &mut Context<'_>,
-    file: &str,
+    (file, version): (&str, &str),
     (open, position): (impl FnOnce() -> Records + Send + 'static, Arc<AtomicU64>),
     state: &mut ImportState,
     progress: &mut ImportDisplay,
@@ -257,7 +258,7 @@ async fn send_all(
         let count = records.len() as u64;
         send_records(context, file, records).await?;
         done += count;
-        state.advance(file, done)?;
+        state.advance(file, version, done, context.report)?;
         progress.advance(count, position);
     }
     Ok(())

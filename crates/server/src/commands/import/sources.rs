@@ -47,6 +47,12 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
+    /// What changes with the content of the file. In a directory, it is made of its time and inode.
+    pub fn version(&self) -> String {
+        let Object { size_bytes, etag, .. } = &self.object;
+        format!("{size_bytes} {}", etag.as_deref().unwrap_or_default())
+    }
+
     pub fn is_tsv(&self) -> bool {
         self.key.contains(".tsv")
     }
