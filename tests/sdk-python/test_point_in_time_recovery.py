@@ -13,6 +13,8 @@ import pytest
 
 import server
 import support
+from server import Server
+from streams import Clock
 from support import all_items, create_table, get, item, n, put, refused, s, unique_name
 
 
@@ -236,3 +238,73 @@ def test_large_versions_come_in_pages(endpoint, dynamodb):
     assert [version["Change"] for version in seen[:12]] == ["MODIFY"] * 11 + ["INSERT"]
     with pytest.raises(urllib.error.HTTPError, match="400"):
         page(Before="yesterday")
+
+
+def test_the_five_minutes_of_aws(tmp_path):
+    support.skip_if_aimed_elsewhere()
+    (tmp_path / "bucket").mkdir()
+    arguments = ["--driven-clock", "--restorable-lag-seconds", "300", "--s3-endpoint", f"file://{tmp_path}"]
+    lagging = Server(arguments=arguments)
+    try:
+        check_the_five_minutes(support.client(lagging.endpoint), Clock(lagging.endpoint))
+    finally:
+        lagging.kill()
+
+
+def check_the_five_minutes(dynamodb, clock):
+    table = create_table(dynamodb)
+    switch(dynamodb, table)
+    begin = clock.now_s()
+    put(dynamodb, table, pk="a", v=1)
+    clock.advance(minutes=20)
+    put(dynamodb, table, pk="a", v=2)
+    now = clock.now_s()
+    description = dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
+    window = description["PointInTimeRecoveryDescription"]
+    assert window["EarliestRestorableDateTime"].timestamp() == begin
+    assert window["LatestRestorableDateTime"].timestamp() == now - 300
+
+    def restore(**when):
+        target = unique_name("restored")
+        dynamodb.restore_table_to_point_in_time(SourceTableName=table, TargetTableName=target, **when)
+        support.wait_until_active(dynamodb, target)
+        return get(dynamodb, target, pk="a")["v"]
+
+    def text(second):
+        return datetime.datetime.fromtimestamp(second, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    # Both mean the state of five minutes ago.
+    assert restore(RestoreDateTime=now - 300) == n(1)
+    assert restore(UseLatestRestorableTime=True) == n(1)
+    for second in (now - 299, now, begin - 1):
+        outside = (
+            f"RestoreDateTime '{text(second)}' must be within EarliestRestorableDateTime '{text(begin)}'"
+            f" and LatestRestorableDateTime '{text(now - 300)}'"
+        )
+        with refused("InvalidRestoreTimeException", outside):
+            restore(RestoreDateTime=second)
+
+    arn = dynamodb.describe_table(TableName=table)["Table"]["TableArn"]
+    too_recent = "Point in Time Recovery is not available for specified export time"
+
+    def export(**when):
+        export = dynamodb.export_table_to_point_in_time(TableArn=arn, S3Bucket="bucket", **when)["ExportDescription"]
+
+        def described():
+            return dynamodb.describe_export(ExportArn=export["ExportArn"])["ExportDescription"]
+
+        support.wait_until(lambda: described()["ExportStatus"] != "IN_PROGRESS", "the export has ended")
+        return described()
+
+    with refused("InvalidExportTimeException", too_recent):
+        export(ExportTime=now - 299)
+    changes = {"ExportFromTime": begin, "ExportToTime": now - 299}
+    with refused("InvalidExportTimeException", too_recent):
+        export(ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=changes)
+    ended = export(ExportTime=now - 300)
+    assert (ended["ExportStatus"], ended["ItemCount"]) == ("COMPLETED", 1)
+    clock.advance(seconds=1)
+    assert export(ExportTime=now - 299)["ExportStatus"] == "COMPLETED"
+    # Reads as of a time don't wait.
+    with as_of(dynamodb, datetime.datetime.fromtimestamp(now, datetime.timezone.utc)):
+        assert get(dynamodb, table, pk="a")["v"] == n(2)
