@@ -114,8 +114,29 @@ fn answers_have_the_content_type_of_their_request() {
         let reply = request(&TestServer::start(), "POST /", &headers, "{}");
         assert_eq!(reply.header("content-type"), Some(content_type));
     }
-    let reply = request(&TestServer::start(), "POST /", "", "");
-    assert_eq!(reply.header("content-type"), Some("application/json"));
+}
+
+/// Recorded on AWS: without a body the type may be absent, and all answers, errors included, are
+/// plain JSON. A body of no type is not looked at, whatever else the request has.
+#[test]
+fn a_request_without_a_content_type_gets_plain_json_if_it_has_no_body() {
+    let server = TestServer::start();
+    let target = format!("X-Amz-Target: {ECHO}\r\n");
+    let incomplete = format!("{target}Authorization: AWS4-\r\n");
+    let signed =
+        format!("{target}Authorization: {AUTHORIZATION}\r\nX-Amz-Date: 20260101T000000Z\r\n");
+    for (headers, exception) in [
+        ("", "UnknownOperationException"),
+        (&target, "MissingAuthenticationTokenException"),
+        (&incomplete, "IncompleteSignatureException"),
+        (&signed, "SerializationException"),
+    ] {
+        let reply = request(&server, "POST /", headers, "");
+        assert_eq!(reply.status, 400, "{headers}");
+        assert!(reply.text().contains(exception), "{headers}: {}", reply.text());
+        assert_eq!(reply.header("content-type"), Some("application/json"), "{headers}");
+        check("POST /", headers, "{}", 404, UNKNOWN_XML);
+    }
 }
 
 #[test]
