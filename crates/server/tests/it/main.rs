@@ -14,6 +14,7 @@ mod cross_site;
 mod dashboards;
 mod endpoint;
 mod local;
+mod log_lines;
 mod moving;
 mod observer;
 mod overload;
