@@ -8,6 +8,7 @@ use zenobe_engine::command::{
     IndexChange, ProvisionedUnits, TableName, ThroughputSettings, UpdateTable,
 };
 use zenobe_engine::error::{Error, LimitError, Result, UpdateTableError};
+use zenobe_engine::lease::Lease;
 use zenobe_engine::schema::{BillingMode, Namespace, Throughput};
 use zenobe_engine::throughput::cause::Access;
 use zenobe_engine::{Engine, ThroughputMode};
@@ -45,14 +46,16 @@ pub(crate) async fn provisioned(
 }
 
 /// Sets the units of a target, and leaves those of its table's other dimension as they are. The
-/// inner result says why the table can't be changed.
+/// inner result says why the table can't be changed. Background work that has lost its lease
+/// changes nothing.
 pub(crate) async fn set_units(
     engine: &Engine,
     namespace: &Arc<Namespace>,
     name: &TargetName,
     units: u64,
+    lease: &Lease,
 ) -> Result<Result<(), String>> {
-    match try_set_units(engine, namespace, name, units).await {
+    match try_set_units(engine, namespace, name, units, lease).await {
         // Another caller has set the same units in the meantime.
         Ok(()) | Err(Error::UpdateTable(UpdateTableError::ThroughputUnchanged { .. })) => {
             Ok(Ok(()))
@@ -69,6 +72,7 @@ async fn try_set_units(
     namespace: &Arc<Namespace>,
     name: &TargetName,
     units: u64,
+    lease: &Lease,
 ) -> Result<()> {
     let table_name = table_name(namespace, name);
     let table = engine.current_table(&table_name).await?;
@@ -87,7 +91,7 @@ async fn try_set_units(
             .index_changes
             .push(IndexChange::Update { name: index.clone(), throughput: settings }),
     }
-    engine.update_table(update).await?;
+    engine.update_table_under(update, lease).await?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use crate::Engine;
 use crate::catalog::edit::Edit;
 use crate::command::{IndexChange, StreamChange, ThroughputSettings, UpdateTable};
 use crate::error::{BlockedChange, Error, LimitError, Result, UpdateTableError};
+use crate::lease::Lease;
 use crate::options::Limits;
 use crate::schema::{BillingMode, IndexStatus, StreamSettings, TableClass, TableDefinition};
 use crate::streams;
@@ -18,6 +19,15 @@ impl Engine {
     /// Changes a table's settings atomically. They apply when this returns, except that indexes are
     /// filled and removed in the background.
     pub async fn update_table(&self, request: UpdateTable) -> Result<TableUpdate> {
+        self.update_table_under(request, &Lease::default()).await
+    }
+
+    /// Like [`Engine::update_table`], for work under a lease: once that is lost, nothing changes.
+    pub async fn update_table_under(
+        &self,
+        request: UpdateTable,
+        lease: &Lease,
+    ) -> Result<TableUpdate> {
         let (now_ms, limits) = (self.clock.now_ms(), &self.limits);
         let view_type = match request.stream {
             Some(StreamChange::Enable(view_type)) => Some(view_type),
@@ -45,7 +55,8 @@ impl Engine {
             }
             Ok(edit)
         };
-        let changed = self.catalog.change(&*self.store, &request.table, decide).await?;
+        let store = &*self.store;
+        let changed = self.catalog.change_leased(store, &request.table, lease, decide).await?;
         self.background.wake();
         self.announcements.announce(&request.table);
         let after = self.describe_as_is(&changed.after).await;

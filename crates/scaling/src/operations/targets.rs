@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::json::Members;
 use crate::resource::TargetName;
 use crate::target::{CapacityLimits, ScalableTarget, Suspended};
+use crate::worker::Occasion;
 use crate::{capacity, keys, messages};
 
 /// AWS's quota of targets for DynamoDB, for each account and region.
@@ -99,7 +100,8 @@ impl Request<'_> {
     /// A table outside the limits is changed at once, as on AWS, and an activity records it.
     async fn bring_inside(&self, name: &TargetName, limits: CapacityLimits) -> Result<()> {
         let (scaling, at_ms) = (self.scaling, self.scaling.now_ms());
-        let brought = scaling.bring_inside(self.namespace, name, limits, at_ms, false).await?;
+        let by = Occasion::Request;
+        let brought = scaling.bring_inside(self.namespace, name, limits, at_ms, by).await?;
         let Some(activity) = brought else { return Ok(()) };
         let rows = vec![(activity.key(), Some(activity.encode()))];
         let (owner, lease) = (RowOwner::Scaling, Lease::default());

@@ -17,6 +17,7 @@ use zenobe_engine::lease::Lease;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::service_rows::RowOwner;
 
+pub(crate) use self::round::Occasion;
 use self::round::Round;
 use crate::activity::RETENTION_MS;
 use crate::resource::TargetName;

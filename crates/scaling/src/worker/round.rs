@@ -31,6 +31,15 @@ pub(super) struct Round<'a> {
     pub lease: &'a Lease,
 }
 
+/// Why a capacity is brought inside its limits.
+#[derive(Clone, Copy)]
+pub(crate) enum Occasion<'a> {
+    /// A client has set the limits. A table that can't be changed is not reported.
+    Request,
+    /// A scheduled action has set them, in the work under this lease.
+    Schedule(&'a Lease),
+}
+
 /// What became of the limits that a scheduled action sets.
 enum LimitsChange {
     Set(Box<ScalableTarget>),
@@ -180,8 +189,9 @@ impl Round<'_> {
         progress.target = *target;
         let limits = progress.target.limits;
         let at_ms = self.at_ms + progress.activities.len() as u64;
+        let by = Occasion::Schedule(self.lease);
         let brought =
-            self.scaling.bring_inside(self.namespace, self.name, limits, at_ms, true).await?;
+            self.scaling.bring_inside(self.namespace, self.name, limits, at_ms, by).await?;
         progress.activities.extend(brought);
         Ok(())
     }
@@ -237,11 +247,7 @@ impl Round<'_> {
         cause: String,
     ) -> Result<()> {
         let engine = &self.scaling.engine;
-        // No guard protects the table: another node may have taken over in the meantime.
-        if !engine.is_fresh(self.lease) {
-            return Ok(());
-        }
-        let set = capacity::set_units(engine, self.namespace, self.name, units).await?;
+        let set = capacity::set_units(engine, self.namespace, self.name, units, self.lease).await?;
         let is_set = set.is_ok();
         let outcome = activity::units_outcome(self.name, units, set);
         if let Outcome::Failed { message } = &outcome {
@@ -286,16 +292,19 @@ impl TargetState {
 }
 
 impl Scaling {
-    /// Changes a capacity that is outside its limits, and returns what was done. `is_expected` says
-    /// whether to report a table that can't be changed.
+    /// Changes a capacity that is outside its limits, and returns what was done.
     pub(crate) async fn bring_inside(
         &self,
         namespace: &Arc<Namespace>,
         name: &TargetName,
         limits: crate::target::CapacityLimits,
         at_ms: u64,
-        is_expected: bool,
+        occasion: Occasion<'_>,
     ) -> Result<Option<Activity>> {
+        let (is_expected, lease) = match occasion {
+            Occasion::Request => (false, &Lease::default()),
+            Occasion::Schedule(lease) => (true, lease),
+        };
         let present = capacity::provisioned(&self.engine, namespace, name).await?;
         let is_fixed = present.is_none_or(|present| present.is_on_demand);
         if is_fixed && !is_expected {
@@ -310,7 +319,7 @@ impl Scaling {
             true => format!("minimum capacity was set to {}", limits.min),
             false => format!("maximum capacity was set to {}", limits.max),
         };
-        let set = capacity::set_units(&self.engine, namespace, name, units).await?;
+        let set = capacity::set_units(&self.engine, namespace, name, units, lease).await?;
         let outcome = activity::units_outcome(name, units, set);
         let description = activity::setting_units(name, units);
         Ok(Some(self.activity(name, at_ms, description, cause, outcome)))

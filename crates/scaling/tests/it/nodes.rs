@@ -1,12 +1,18 @@
 //! Several nodes on one store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt;
 use serde_json::json;
 use zenobe_engine::clock::ManualClock;
+use zenobe_engine::error::Error;
+use zenobe_engine::{EngineOptions, keyspace};
+use zenobe_store::Store;
+use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
 
-use crate::world::{MINUTE_MS, START_MS, World};
+use crate::world::{MINUTE_MS, START_MS, World, target};
 
 /// Each node consumes less than the target; together they exceed it.
 #[tokio::test]
@@ -75,4 +81,65 @@ async fn a_restart_keeps_targets_and_the_last_minutes() {
     after.write(600).await;
     after.pass_minutes(1).await;
     assert_eq!(after.units().await, (5, 20));
+}
+
+/// Nodes whose leases anybody may take at any time.
+async fn robbed(store: Arc<dyn Store>, clock: &Arc<ManualClock>, seed: u64) -> World {
+    let options = EngineOptions {
+        clock: clock.clone(),
+        lease_period: Duration::ZERO,
+        ..EngineOptions::default()
+    };
+    World::with(options, "000000000000", store, clock.clone(), seed).await
+}
+
+/// Has `thief` take the lease right before each write to the table, as if the node had been paused
+/// there for longer than the lease lasts.
+fn steal_before_changes_of_the_table(store: &InterceptingStore, thief: &Arc<World>) {
+    let row = keyspace::table_row(&thief.namespace, "Orders");
+    let thief = Arc::clone(thief);
+    store.intercept(move |set| {
+        let thief = Arc::clone(&thief);
+        let steal = async move {
+            let lease = thief.engine.lease("scaling").await.expect("the row can be read");
+            assert!(lease.is_some(), "nothing keeps anybody from taking it");
+        };
+        set.keys.contains(&row).then(|| steal.boxed())
+    });
+}
+
+#[tokio::test]
+async fn a_node_whose_lease_was_stolen_changes_no_table() {
+    for is_scheduled in [true, false] {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let memory: Arc<dyn Store> = Arc::new(MemoryStore::shared());
+        let store = Arc::new(InterceptingStore::new(Arc::clone(&memory)));
+        let victim = robbed(store.clone(), &clock, 1).await;
+        let thief = Arc::new(robbed(memory, &clock, 2).await);
+        victim.create_table(5).await;
+        victim.register(json!({"MinCapacity": 5, "MaxCapacity": 100})).await;
+        if is_scheduled {
+            let up = json!({
+                "ScheduledActionName": "up",
+                "Schedule": "rate(1 minute)",
+                "ScalableTargetAction": {"MinCapacity": 20},
+            });
+            victim.done("PutScheduledAction", target(up)).await;
+        } else {
+            victim.track(json!({})).await;
+        }
+        steal_before_changes_of_the_table(&store, &thief);
+        let mut outcome = Ok(());
+        // A minute is worked on once all nodes have had the time to store their parts of it.
+        for advance_ms in [MINUTE_MS, MINUTE_MS, 15_000] {
+            if !is_scheduled {
+                victim.write(600).await;
+            }
+            clock.advance_ms(advance_ms);
+            outcome = outcome.and(victim.scaling.run_due().await);
+        }
+        assert!(matches!(outcome, Err(Error::LeaseLost { .. })), "{is_scheduled}: {outcome:?}");
+        assert_eq!(thief.units().await, (5, 5), "scheduled: {is_scheduled}");
+        assert_eq!(thief.activities().await.len(), 0, "scheduled: {is_scheduled}");
+    }
 }

@@ -19,8 +19,8 @@ pub struct World {
     pub clock: Arc<ManualClock>,
     pub engine: Arc<Engine>,
     pub scaling: Scaling,
+    pub namespace: Arc<Namespace>,
     api: Api,
-    namespace: Arc<Namespace>,
 }
 
 impl World {
@@ -42,8 +42,19 @@ impl World {
         shown: Arc<dyn Clock>,
         seed: u64,
     ) -> World {
-        let options =
-            EngineOptions { clock: shown, random_seed: Some(seed), ..EngineOptions::default() };
+        let options = EngineOptions { clock: shown, ..EngineOptions::default() };
+        World::with(options, account, store, clock, seed).await
+    }
+
+    /// With options whose clock shows what the manual one does.
+    pub async fn with(
+        options: EngineOptions,
+        account: &str,
+        store: Arc<dyn Store>,
+        clock: Arc<ManualClock>,
+        seed: u64,
+    ) -> World {
+        let options = EngineOptions { random_seed: Some(seed), ..options };
         let engine = Engine::open(store, options).await.expect("the engine opens");
         let api = Api::new(Arc::clone(&engine), ApiOptions::default());
         let namespace = Namespace { account: account.into(), region: "us-east-1".into() };
