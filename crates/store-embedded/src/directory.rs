@@ -64,7 +64,11 @@ impl Directory {
         if read_format(path)?.is_none() {
             check_nothing_foreign(path)?;
         }
-        let lock = lock(path, INHERITED_MAX)?;
+        let begun = Instant::now();
+        let lock = lock(path, || {
+            thread::sleep(INHERITED_POLL);
+            begun.elapsed() <= INHERITED_MAX
+        })?;
         // Read again: another process may have created everything before this one got the lock.
         let nonce = match read_format(path)? {
             Some(nonce) => nonce,
@@ -222,7 +226,8 @@ fn check_nothing_foreign(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn lock(path: &Path, inherited_max: Duration) -> Result<File> {
+/// While the lock is still inherited by a child process, tries again for as long as `wait` allows it.
+fn lock(path: &Path, mut wait: impl FnMut() -> bool) -> Result<File> {
     let failed = |error| open_error(format!("it cannot be locked: {error}"));
     let mut options = File::options();
     let mut file = options
@@ -232,7 +237,6 @@ fn lock(path: &Path, inherited_max: Duration) -> Result<File> {
         .write(true)
         .open(path.join(LOCK_FILE))
         .map_err(failed)?;
-    let begun = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => {
@@ -243,10 +247,9 @@ fn lock(path: &Path, inherited_max: Duration) -> Result<File> {
             Err(TryLockError::WouldBlock) => {
                 let holder = holder(&mut file);
                 let is_own = holder == Some(std::process::id());
-                if !is_own || begun.elapsed() > inherited_max {
+                if !is_own || !wait() {
                     return Err(open_error(in_use(holder)));
                 }
-                thread::sleep(INHERITED_POLL);
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
@@ -376,10 +379,9 @@ pub(crate) fn size_bytes(path: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Directory, FORMAT_FILE, INHERITED_POLL, lock};
+    use super::{Directory, FORMAT_FILE, lock};
     use std::fs;
     use std::path::Path;
-    use std::time::Duration;
     use zenobe_store::Error;
 
     fn problem(path: &Path) -> String {
@@ -395,16 +397,20 @@ mod tests {
     fn a_lock_that_is_still_inherited_is_waited_for() {
         let directory = &tempfile::tempdir().unwrap();
         let opened = Directory::open(directory.path()).unwrap();
-        let inherited = opened._lock.try_clone().unwrap();
+        let mut inherited = Some(opened._lock.try_clone().unwrap());
         drop(opened);
-        std::thread::scope(|scope| {
-            let long = Duration::from_secs(600);
-            let opening = scope.spawn(move || lock(directory.path(), long).map(drop));
-            std::thread::sleep(10 * INHERITED_POLL);
-            assert!(!opening.is_finished(), "the lock is still held");
-            drop(inherited);
-            opening.join().unwrap().unwrap();
+        let error = lock(directory.path(), || false).unwrap_err();
+        assert!(error.to_string().contains("has it open"), "{error}");
+        let mut waits = 0;
+        let locked = lock(directory.path(), || {
+            waits += 1;
+            if waits == 3 {
+                inherited = None;
+            }
+            true
         });
+        assert!(locked.is_ok(), "{locked:?}");
+        assert_eq!(waits, 3);
     }
 
     #[test]

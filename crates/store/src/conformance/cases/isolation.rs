@@ -235,7 +235,9 @@ pub fn guard_changes_exclude_guarded_writes(backend: &dyn Backend) {
     });
 }
 
-/// Writes the guard's value to a row. During the pause the guard must not change.
+/// Writes the guard's value to a row. During the pause the guard must not change. The pause only
+/// makes it likelier that another write comes in between: nothing depends on its length, so it can
+/// hide a fault but not fail a correct store.
 fn guarded_write(store: &dyn Store, row: &str, pause: Duration) {
     let (guards, keys) = ([key("guard")], [key(row)]);
     let set = WriteSet { guards: &guards, keys: &keys };
