@@ -15,6 +15,8 @@ pub enum Mark<'a> {
     File(&'a str),
     /// `<!-- from: path -->`: must equal this file of the repository.
     From(&'a str),
+    /// `<!-- with: path as name -->`: a copy of a file of the repository is in its directory.
+    With { path: &'a str, name: &'a str },
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -61,6 +63,10 @@ fn parse_mark(line: &str) -> Option<Mark<'_>> {
         ("output", true) => Some(Mark::Output),
         ("file", false) => Some(Mark::File(value)),
         ("from", false) => Some(Mark::From(value)),
+        ("with", false) => {
+            let (path, name) = value.split_once(" as ")?;
+            Some(Mark::With { path, name })
+        }
         _ => None,
     }
 }
@@ -97,6 +103,8 @@ mod tests {
             ("<!-- output -->", Some(Mark::Output)),
             ("<!-- file: a.toml -->", Some(Mark::File("a.toml"))),
             ("<!-- from: examples/go/main.go -->", Some(Mark::From("examples/go/main.go"))),
+            ("<!-- with: a/b.gz as b -->", Some(Mark::With { path: "a/b.gz", name: "b" })),
+            ("<!-- with: a/b.gz -->", None),
             ("<!-- benchmarks -->", None),
             ("not run: x", None),
         ];

@@ -8,6 +8,7 @@ mod block;
 mod commands;
 mod links;
 mod page;
+mod postgres;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,6 +78,11 @@ pub fn check(interpreter: &python::Interpreter, pages: &[String]) -> Result<(), 
 fn check_block(block: &Block<'_>, report: &mut dyn FnMut(String)) {
     if block.language.is_empty() {
         report(format!("{}: the block names no language (sh is run, text is not)", block.line));
+    }
+    if let Some(Mark::With { path, .. }) = block.mark
+        && !workspace::root().join(path).is_file()
+    {
+        report(format!("{}: there is no file {path}", block.line));
     }
     if let Some(Mark::From(path)) = block.mark {
         let is_same = fs::read_to_string(workspace::root().join(path))

@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 
 use super::Document;
 use super::block::{Block, Mark, blocks};
+use super::postgres::PagePostgres;
 use crate::process::Failure;
 use crate::{python, workspace};
 
@@ -27,7 +28,9 @@ pub fn run(document: &Document, interpreter: &python::Interpreter) -> Result<(),
     if !blocks.iter().any(is_run) {
         return Ok(());
     }
-    let page = Page::prepare(&document.path)?;
+    let needs_postgres =
+        blocks.iter().any(|block| is_run(block) && PagePostgres::is_shown_in(block.text));
+    let page = Page::prepare(&document.path, needs_postgres)?;
     let script = page.script(&blocks)?;
     let outcome = Command::new("bash")
         .args(["-c", &script])
@@ -48,6 +51,7 @@ pub fn run(document: &Document, interpreter: &python::Interpreter) -> Result<(),
         .env("AWS_PAGER", "")
         .env("NO_PROXY", "127.0.0.1,localhost")
         .envs(interpreter.variables())
+        .envs(page.postgres.iter().flat_map(PagePostgres::environment))
         .stdin(Stdio::null())
         .output()
         .map_err(|error| Failure::new(format!("1: cannot run bash: {error}")))?;
@@ -72,10 +76,11 @@ struct Page {
     /// This module's files about the page: outputs, process ids, the wrapper.
     state: PathBuf,
     ports: Vec<String>,
+    postgres: Option<PagePostgres>,
 }
 
 impl Page {
-    fn prepare(document: &Path) -> Result<Page, Failure> {
+    fn prepare(document: &Path, needs_postgres: bool) -> Result<Page, Failure> {
         let name = document.with_extension("").to_string_lossy().replace('/', "-");
         let home = workspace::target_directory().join("documents").join(name);
         let (directory, state) = (home.join("page"), home.join("state"));
@@ -87,12 +92,17 @@ impl Page {
         }
         let wrapper = state.join("bin").join("zenobe");
         write_executable(&wrapper, WRAPPER)?;
-        Ok(Page { directory, state, ports: free_ports()? })
+        // One more than the page shows.
+        let mut ports = free_ports(PORTS.len() + 1)?;
+        let postgres = ports.pop().filter(|_| needs_postgres).map(PagePostgres::start);
+        Ok(Page { directory, state, ports, postgres: postgres.transpose()? })
     }
 
     fn path(&self, interpreter: &python::Interpreter) -> OsString {
         let path = interpreter.path_with_scripts();
-        let all = std::iter::once(self.state.join("bin")).chain(std::env::split_paths(&path));
+        let programs = self.postgres.iter().map(|postgres| postgres.programs().to_owned());
+        let own = std::iter::once(self.state.join("bin")).chain(programs);
+        let all = own.chain(std::env::split_paths(&path));
         std::env::join_paths(all).unwrap_or(path)
     }
 
@@ -101,7 +111,7 @@ impl Page {
             "set -eo pipefail\necho 1 >\"$PAGE_STATE/line\"\nzenobe serve --memory >/dev/null\n",
         );
         for block in blocks {
-            let text = self.with_free_ports(block.text);
+            let text = self.with_own_servers(block.text);
             if let Some(Mark::File(name)) = block.mark {
                 let path = self.directory.join(name);
                 fs::write(&path, text).map_err(|error| Failure::file("write", &path, &error))?;
@@ -115,6 +125,11 @@ impl Page {
     fn add(&self, script: &mut String, block: &Block<'_>, text: &str) {
         let line = block.line;
         let _ = writeln!(script, "echo {line} >\"$PAGE_STATE/line\"");
+        if let Some(Mark::With { path, name }) = block.mark {
+            let command = if path.ends_with(".gz") { "gzip -dc" } else { "cat" };
+            let path = workspace::root().join(path).display().to_string();
+            let _ = writeln!(script, "{command} {} >{}", quoted(&path), quoted(name));
+        }
         let body = match block.language {
             "python" => format!("python3 - <<'END_OF_PYTHON'\n{text}END_OF_PYTHON\n"),
             _ => text.to_owned(),
@@ -143,9 +158,15 @@ impl Page {
         };
     }
 
-    fn with_free_ports(&self, text: &str) -> String {
+    /// The text with free ports and the page's own PostgreSQL in place of those that are shown.
+    fn with_own_servers(&self, text: &str) -> String {
         let pairs = PORTS.iter().zip(&self.ports);
-        pairs.fold(text.to_owned(), |text, (shown, free)| replace_number(&text, shown, free))
+        let text =
+            pairs.fold(text.to_owned(), |text, (shown, free)| replace_number(&text, shown, free));
+        match &self.postgres {
+            Some(postgres) => postgres.put_into(&text),
+            None => text,
+        }
     }
 
     fn with_shown_ports(&self, text: &str) -> String {
@@ -214,11 +235,11 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// One for each of [`PORTS`]. All are held until the last is found, so they differ.
-fn free_ports() -> Result<Vec<String>, Failure> {
+/// All are held until the last is found, so they differ.
+fn free_ports(count: usize) -> Result<Vec<String>, Failure> {
     let fault = |error| Failure::new(format!("1: there is no free port: {error}"));
     let listeners: Result<Vec<_>, _> =
-        PORTS.iter().map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
+        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
     let port =
         |listener: &TcpListener| Ok(listener.local_addr().map_err(fault)?.port().to_string());
     listeners.map_err(fault)?.iter().map(port).collect()
