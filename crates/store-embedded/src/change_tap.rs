@@ -57,7 +57,7 @@ impl ChangeTap {
         }
     }
 
-    /// The store failed: writes may turn up that nobody has heard of.
+    /// The store failed. Recovery may find writes that were never published.
     pub fn lose(&self) {
         self.state.lock().loss = Some(Loss::Failure);
     }

@@ -12,8 +12,8 @@
 //! 1. **A write arrives** ([`write`]). It fails if the store is closed, or refuses writes after a failure. It waits
 //!    while writes are paused, and while the writes without an answer reach the queue's bounds. Then it gets a
 //!    [`WriteTicket`], which holds the epoch in which it was admitted (each failure begins another). The ticket
-//!    reserves nothing, so writes that are admitted together can exceed the bounds by what they hold. The write holds
-//!    no lock yet, so it blocks no other write.
+//!    reserves nothing, so concurrent admissions can overshoot the bounds by their own size. The write holds no lock
+//!    yet, so it blocks no other write.
 //! 2. **It decides** ([`decide_and_queue`]). It locks its keys exclusively and its *guards* shared (keys that it
 //!    depends on, but does not write), reads both, and asks the caller's closure what to write. A write that is
 //!    queued but not published yet is *in flight*. A key that such a write has put or deleted is read from
@@ -21,9 +21,10 @@
 //!    in the commit order ([`Queue`]) and are in flight themselves, so the next decision sees them. Then the locks
 //!    are released. Nothing is awaited under a lock.
 //!
-//!    Three kinds of mutations get their bytes only from the commit, so no decision sees them in flight: *appends*, which
-//!    get the next number of their append log; *counters*, to which the commit adds; and *stamped puts*, whose keys end
-//!    with the time of the commit.
+//!    Only puts and deletes (of keys and of ranges) are visible in flight. Decisions do not see the other mutations until
+//!    they are published: *appends*, which get the next number of their append log from the commit; *counters*, to which
+//!    the commit adds; *stamped puts*, whose keys end with the time of the commit; and changes to the ends of append logs
+//!    and to clocks.
 //!
 //!    A *move* copies the store into another while it is in use, and at its end pauses writes and hands over
 //!    ([`crate::handover`]). If writes are paused by the time a decision would be queued, it is discarded and made again
@@ -53,9 +54,9 @@
 //!
 //! It also recovers the store after a failure, and writes the *horizon* of an idle store. The horizon is the last
 //! sequence number that is known to be durable. Each sync advances it to the last number that was written before the
-//! sync began (under [`Durability::Os`] each write advances it). Each group carries it into the write-ahead log, so that
-//! a start can tell a damaged log from one that a crash has torn: a record at or before the horizon must be there
-//! ([`crate::write_ahead_log`]).
+//! sync began (under [`Durability::Os`] each write advances it). Each group that writes anything carries it into the
+//! write-ahead log, so that a start can tell a damaged log from one that a crash has torn: a record at or before the
+//! horizon must be there ([`crate::write_ahead_log`]).
 //!
 //! # What always holds
 //!
@@ -73,10 +74,10 @@
 //! - **A failure fails everything unanswered** ([`fail`]). When writing or syncing fails, every write without an
 //!   answer fails: with [`Error::Uncertain`] if it may be on disk, with [`Error::Io`] if it can't be. (If a group cannot
 //!   even be encoded, its writes get [`Error::Uncertain`] too. That is never wrong, only cautious.) The in-flight values
-//!   are dropped, and new writes are refused ([`Error::WritesRefused`]). Readers keep the last published snapshot, and
-//!   wait only while RocksDB is being reopened. The *epoch* changes: a write that was admitted before the failure
-//!   cannot be queued after it, and [`publish`] fails the groups of an earlier epoch. (A publication that began before
-//!   the failure goes on: its groups are durable.) The commit thread closes the database and opens it again
+//!   are dropped, and new writes are refused ([`Error::WritesRefused`]). Readers keep the last published snapshot. They
+//!   wait while RocksDB is being reopened, and fail if it can't be. The *epoch* changes: a write that was admitted
+//!   before the failure cannot be queued after it, and [`publish`] fails the groups of an earlier epoch. (A publication
+//!   that began before the failure goes on: its groups are durable.) The commit thread closes the database and opens it again
 //!   ([`crate::recovery`]). From then on decisions rest on what the disk really holds.
 //! - **A panic counts as a failure.** If a leader, the sync thread or the commit thread panics, the waiting writes fail
 //!   instead of waiting forever. After a panic of the commit thread, only a restart helps. (A panic in a decision is its
@@ -222,7 +223,8 @@ fn decide_and_queue(
     if mutations.is_empty() && !is_any_in_flight {
         return Ok(Decided::NothingToCommit);
     }
-    // An addition to a value that is not a counter must fail now: once it is queued, others may build on it.
+    // An addition to a value that is not a counter must fail now: once it is queued, others may build on it. The store
+    // remembers which keys it has found to be counters (`checked_counters`), so that it rarely reads them here.
     let read_published = |key: &Key| store.published.without_waiting()?.read(key);
     store.checked_counters.check_additions(&mutations, &store.in_flight, read_published)?;
     let are_declared = are_declared(set, &mutations);
@@ -263,8 +265,9 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     Ok((values, is_any_in_flight))
 }
 
-/// Which mutations put a key that the write declared, and not one that the decision derived from it. The value cache
-/// keeps the former: whoever names a key is likely to name it again, while derived rows are scanned.
+/// For each mutation: does it put a declared key, rather than one the decision derived? The value cache keeps declared
+/// keys, because a key that a caller names is likely to be named again. Derived rows, such as index entries, are mostly
+/// scanned.
 fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
     // Imports declare thousands of keys at once, and put them in the same order.
     let mut in_order = set.keys.iter().peekable();
@@ -308,7 +311,7 @@ pub(crate) struct LeaderState {
     /// The values of counters and the last numbers of append logs, which only commits change.
     numbers: Numbers,
     /// The horizon that the write-ahead log carries. At first, the last sequence number that the database was opened with:
-    /// all before it is in table files, so the log has nothing whose loss a horizon would have to show.
+    /// opening flushes everything up to it into RocksDB's table files (SST), so no horizon has to protect it in the log.
     logged_horizon: u64,
     /// A group that RocksDB did not write, because it stalls writes. Its counters are summed and its appends numbered, so
     /// the commit thread must write it as it is, before any other.
@@ -329,7 +332,7 @@ fn lead_if_free(store: &Inner) {
     }
 }
 
-/// The commit thread leads.
+/// Leads from the commit thread.
 fn lead_patiently(store: &Inner) {
     lead(store, store.leader_lock.lock(), |leader| leader.write_group_patiently(store));
 }
@@ -408,7 +411,7 @@ impl LeaderState {
         }
     }
 
-    /// Turns writes into a group and its RocksDB batch. Where nothing is left to write, it finishes the group instead: it
+    /// Turns writes into a group and its RocksDB batch. If there is nothing to write, it finishes the group itself: it
     /// hands on a group that changes nothing, and fails one that can't be encoded.
     fn encode_or_finish(
         &mut self,
@@ -511,7 +514,7 @@ fn start_sync_thread(store: &Arc<Inner>) -> Result<Option<SyncThread>> {
 
 fn sync_groups(store: &Inner, written: &mpsc::Receiver<CommitGroup>) {
     while let Ok(first) = written.recv() {
-        // All that were written during the last sync.
+        // Take every group that was written during the last sync.
         let groups: Vec<CommitGroup> = iter::once(first).chain(written.try_iter()).collect();
         let synced = match newest_snapshot(&groups) {
             Some(snapshot) => snapshot.database().sync_log(),
@@ -546,7 +549,7 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
     let (mut groups, stale): (Vec<CommitGroup>, Vec<CommitGroup>) =
         groups.into_iter().partition(is_current);
     if !stale.is_empty() {
-        // A failure came in between. These may be durable or not: recovery finds out.
+        // A failure came in between. Recovery determines whether these are durable.
         let error = Error::Uncertain { detail: failure_detail(store) };
         stale.into_iter().for_each(|group| answer_with_error(store, &error, group.writes));
     }
@@ -618,8 +621,8 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     store.change_tap.lose();
     store.log_tap.lose();
     // Retiring hides the lost values from new decisions, even those that a queued write has yet to insert. Then their
-    // memory can be freed. `Queue::push` refuses a running decision, whose epoch is the old one. What is known of a counter
-    // may rest on a lost value.
+    // memory can be freed. `Queue::push` refuses a running decision, whose epoch is the old one. Cached counter checks may
+    // rest on lost values.
     store.in_flight.retire(last_place);
     store.in_flight.free_all();
     store.checked_counters.clear();
@@ -705,8 +708,8 @@ fn recover(store: &Arc<Inner>) -> Result<(), ClosedBeforeRecovery> {
     let LeaderState { database, sync_thread, .. } = failed;
     // Once the sync thread has ended, nothing of the failed database is published any more.
     drop(sync_thread);
-    // Before the reopening, because starting a thread may fail or be cut short by closing. The reopening accepts writes
-    // again, and these need the leader's state at once.
+    // Start the thread first: starting it may fail, or be cut short by closing. Once the database is reopened, the store
+    // accepts writes again, and these need the leader's state at once.
     let sync_thread = restart_sync_thread(store)?;
     let reopened = recovery::reopen_when_possible(store, database);
     let database = reopened.ok_or(ClosedBeforeRecovery)?;
@@ -739,7 +742,8 @@ fn replace_leader_state(store: &Inner, next: Option<LeaderState>) -> Option<Lead
 // --- The log tap opens between two groups ---
 
 /// Has the log tap record every group that is written from now on. A leader holds the lock while it writes and stamps a
-/// group, so the tap opens between two groups. Returns the number of this opening, with which the follower closes it.
+/// group, so the tap opens between two groups. Returns the opening's number: whoever follows the log needs it to close
+/// the tap.
 pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -> Result<u64> {
     let leadership = store.leader_lock.lock();
     let opened = leadership.as_ref().map(|leader| {

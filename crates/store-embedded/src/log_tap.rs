@@ -91,7 +91,7 @@ impl LogTap {
         }
     }
 
-    /// The store failed: writes may turn up that nobody has heard of.
+    /// The store failed. Recovery may find writes that were never published.
     pub fn lose(&self) {
         self.stop(&mut self.state.lock(), FollowError::Recovered);
     }
