@@ -12,7 +12,7 @@ use crate::Engine;
 use crate::catalog::Table;
 use crate::change::index_key_checks::check_put;
 use crate::error::{Error, Result};
-use crate::indexes::entries::entry;
+use crate::indexes::index_entry::entry;
 use crate::indexes::maintained;
 use crate::keys::{PrimaryKey, check_paths};
 use crate::keyspace;

@@ -102,12 +102,12 @@ impl Engine {
         for (chunk, first) in keys.chunks(READ_AT_ONCE).zip((0..).step_by(READ_AT_ONCE)) {
             let found = self.find(source, table, request, chunk, batch).await?;
             for (found, position) in found.into_iter().zip(first..) {
-                let Some(Found { item, ticket }) = found else {
+                let Some(ItemRead { item, ticket }) = found else {
                     unprocessed.push(position);
                     continue;
                 };
                 let item_size_bytes = size_bytes(item.as_ref());
-                is_full = is_full || !batch.budget.take(item_size_bytes);
+                is_full = is_full || !batch.space.take(item_size_bytes);
                 if is_full {
                     unprocessed.push(position);
                     continue;
@@ -136,21 +136,21 @@ impl Engine {
         request: &BatchGetTable,
         keys: &[Key],
         batch: &mut Batch,
-    ) -> Result<Vec<Option<Found<'t>>>> {
+    ) -> Result<Vec<Option<ItemRead<'t>>>> {
         let mut found = Vec::with_capacity(keys.len());
         let mut misses = Vec::new();
         for (key, position) in keys.iter().zip(0..) {
             let lookup = source.cache.map_or(Lookup::Miss(None), |cache| cache.look_up(key));
             let fill = match lookup {
                 Lookup::Hit(item) => {
-                    found.push(Some(Found { item, ticket: None }));
+                    found.push(Some(ItemRead { item, ticket: None }));
                     continue;
                 }
                 Lookup::Miss(fill) => fill,
             };
             match self.admit_get(table, key, request.consistent) {
                 Ok(ticket) => {
-                    found.push(Some(Found { item: None, ticket: Some(ticket) }));
+                    found.push(Some(ItemRead { item: None, ticket: Some(ticket) }));
                     misses.push((position, key.clone(), fill));
                 }
                 Err(Error::Throttled(reasons)) => {
@@ -188,7 +188,7 @@ struct ItemSource<'a> {
 }
 
 /// An item, or that there is none.
-struct Found<'t> {
+struct ItemRead<'t> {
     item: Option<EncodedItem>,
     /// What the read may cost; reads from the cache are free.
     ticket: Option<Ticket<'t>>,
@@ -217,7 +217,7 @@ fn item_keys(request: &BatchGetTable, table: &Arc<Table>) -> Result<Vec<Key>> {
 /// One attempt at a batch.
 #[derive(Default)]
 struct Batch {
-    budget: Budget,
+    space: ResponseSpace,
     /// Whether anything came from the store.
     has_read: bool,
     /// The limits that its keys met.
@@ -225,18 +225,18 @@ struct Batch {
 }
 
 /// The bytes left in a response. The first item always fits; after one that doesn't, nothing fits.
-struct Budget {
+struct ResponseSpace {
     left_bytes: u64,
     used: bool,
 }
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { left_bytes: RESPONSE_SIZE_BYTES_MAX, used: false }
+impl Default for ResponseSpace {
+    fn default() -> ResponseSpace {
+        ResponseSpace { left_bytes: RESPONSE_SIZE_BYTES_MAX, used: false }
     }
 }
 
-impl Budget {
+impl ResponseSpace {
     fn take(&mut self, size_bytes: u64) -> bool {
         if self.used && size_bytes > self.left_bytes {
             self.left_bytes = 0;

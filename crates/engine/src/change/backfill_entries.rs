@@ -5,7 +5,7 @@ use zenobe_store::{Batch, Key, Store, Value, WriteSet, write_with};
 
 use crate::catalog::{GuardCheck, Table, TableIndex};
 use crate::error::{Error, Result};
-use crate::indexes::entries::{IndexEntry, entry};
+use crate::indexes::index_entry::{IndexEntry, entry};
 use crate::keys::PrimaryKey;
 use crate::lease::Lease;
 use crate::write::decode_stored;

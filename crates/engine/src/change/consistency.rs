@@ -12,7 +12,7 @@ use crate::Engine;
 use crate::catalog::{StatisticsKeys, Table, TableIndex};
 use crate::command::TableName;
 use crate::error::Result;
-use crate::indexes::entries::{IndexEntry, entry};
+use crate::indexes::index_entry::{IndexEntry, entry};
 use crate::indexes::{is_incomplete, maintained};
 use crate::keys::PrimaryKey;
 use crate::keyspace;

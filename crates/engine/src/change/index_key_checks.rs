@@ -8,7 +8,7 @@ use zenobe_value::{ItemRef, ValueRef};
 
 use crate::catalog::Table;
 use crate::error::{Error, IndexKeyError, Result};
-use crate::indexes::entries::is_empty;
+use crate::indexes::index_entry::is_empty;
 use crate::indexes::maintained;
 use crate::schema::{IndexDefinition, KeyAttribute};
 

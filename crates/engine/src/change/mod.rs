@@ -8,8 +8,8 @@
 
 pub(crate) mod backfill_entries;
 mod consistency;
+mod entry_changes;
 pub(crate) mod expiry_entry;
-mod index_entries;
 pub(crate) mod index_key_checks;
 pub(crate) mod undo;
 
@@ -23,10 +23,10 @@ use crate::keyspace;
 use crate::schema::{IndexId, IndexKind};
 use crate::streams::record::{self, Images};
 
-use self::index_entries::EntryPair;
+use self::entry_changes::EntryPair;
 
 pub use consistency::Inconsistency;
-pub(crate) use index_entries::{KnownEntries, NeedsEntries};
+pub(crate) use entry_changes::{KnownEntries, NeedsEntries};
 
 /// One item before and after.
 pub(crate) struct Change<'a> {

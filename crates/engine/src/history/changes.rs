@@ -10,11 +10,11 @@ use zenobe_store::stamp::stamped_key;
 use zenobe_store::{Direction, Key, KeyRange, Stamp, Value};
 use zenobe_value::EncodedItem;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::keyspace;
 use crate::write::decode_stored;
 
-use super::past::{AFTER_STAMPS, Past, ROWS_BEFORE_SEEK, decode_image};
+use super::past::{AFTER_STAMPS, Past, ROWS_BEFORE_SEEK, Stop, damaged, decode_image};
 
 /// How much one step reads. Most rows may lie outside the time that is asked for.
 const STEP_ROWS_MAX: usize = 20_000;
@@ -58,7 +58,7 @@ impl Changes {
             let mut visit = |row: &[u8], image: &[u8]| walk.visit(row, image);
             self.past.now.scan(rows.clone(), Direction::Forward, &mut visit).await?;
             match walk.stop.take() {
-                Some(Stop::Damaged) => return Err(damaged()),
+                Some(Stop::Damaged) => return Err(damaged().into()),
                 Some(Stop::Seek(item)) => {
                     rows.start = self.rows_end(&item);
                     walk.current = Some(self.seek(item).await?);
@@ -79,7 +79,7 @@ impl Changes {
     }
 
     /// Decides about an item with many rows without reading them all.
-    async fn seek(&self, item: Key) -> Result<Found> {
+    async fn seek(&self, item: Key) -> Result<ItemImages> {
         let undo_key = keyspace::undo_key(&self.past.undo_prefix, &item);
         let row = |stamp: Stamp| stamped_key(&undo_key, stamp);
         let (since, at) = (self.since, self.past.at);
@@ -88,7 +88,7 @@ impl Changes {
         let first = self.edge(between.clone(), Direction::Forward).await?;
         let last = self.edge(between, Direction::Reverse).await?;
         let after = self.edge(after, Direction::Forward).await?;
-        Ok(Found {
+        Ok(ItemImages {
             item,
             old: first.map(|(_, image)| image),
             stamp: last.map_or(since, |(stamp, _)| stamp),
@@ -106,7 +106,7 @@ impl Changes {
         let mut visit = |row: &[u8], image: &[u8]| {
             let parts = keyspace::parts_of_undo(&self.past.item_prefix, row);
             let parts = parts.map(|(_, stamp)| (stamp, decode_image(image)));
-            found = parts.map(Some).ok_or_else(damaged);
+            found = parts.map(Some).ok_or_else(|| damaged().into());
             ControlFlow::Break(())
         };
         self.past.now.scan(rows, direction, &mut visit).await?;
@@ -114,7 +114,7 @@ impl Changes {
     }
 
     /// Fetches the new images that no undo row has. The step ends early if they are large.
-    async fn finish(&self, found: Vec<Found>, position: Option<Key>) -> Result<ChangesStep> {
+    async fn finish(&self, found: Vec<ItemImages>, position: Option<Key>) -> Result<ChangesStep> {
         let mut step = ChangesStep { changes: Vec::new(), position };
         let mut size_bytes = 0;
         let mut chunks = found.chunks(FETCHED_ITEMS_MAX).peekable();
@@ -148,12 +148,8 @@ impl Changes {
     }
 }
 
-fn damaged() -> Error {
-    Error::Corrupt { detail: "the key of an undo row".to_owned() }
-}
-
 /// An item with a change in the time that is asked for.
-struct Found {
+struct ItemImages {
     item: Key,
     /// The image before the first change; `None` while there is no change.
     old: Option<Option<Value>>,
@@ -162,24 +158,17 @@ struct Found {
     new: Option<Option<Value>>,
 }
 
-enum Stop {
-    Full,
-    /// This item has many rows.
-    Seek(Key),
-    Damaged,
-}
-
 /// Sorts undo rows by item and time.
 struct UndoRowWalk<'a> {
     changes: &'a Changes,
     items: &'a KeyRange,
-    current: Option<Found>,
+    current: Option<ItemImages>,
     /// Whether more rows of the current item make no difference.
     is_decided: bool,
     rows_of_item: usize,
     rows: usize,
     size_bytes: usize,
-    found: Vec<Found>,
+    found: Vec<ItemImages>,
     /// The last item of which every row has been visited.
     last: Option<Key>,
     stop: Option<Stop>,
@@ -219,7 +208,7 @@ impl<'a> UndoRowWalk<'a> {
                 return ControlFlow::Break(());
             }
             let stamp = self.changes.since;
-            self.current = Some(Found { item: item.clone(), old: None, stamp, new: None });
+            self.current = Some(ItemImages { item: item.clone(), old: None, stamp, new: None });
         }
         self.rows_of_item += 1;
         if self.rows_of_item > ROWS_BEFORE_SEEK && !self.is_decided {

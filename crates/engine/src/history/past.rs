@@ -130,11 +130,9 @@ impl Past {
             collector.rows_of_item = 0;
             let mut visit = |key: &[u8], image: &[u8]| collector.visit(key, image);
             self.now.scan(rows.clone(), direction, &mut visit).await?;
-            if let Some(detail) = collector.damage {
-                return Err(Error::Corrupt { detail });
-            }
             match collector.stop.take() {
                 None => return Ok(ImageChunk { images: collector.images, end: None }),
+                Some(Stop::Damaged) => return Err(damaged()),
                 Some(Stop::Full) => {
                     return Ok(ImageChunk { images: collector.images, end: collector.item });
                 }
@@ -170,11 +168,14 @@ impl Past {
     }
 }
 
-enum Stop {
-    /// The next item is for the next chunk.
+/// Why a walk over undo rows stopped before their end.
+pub(super) enum Stop {
+    /// The next item is for the next chunk or step.
     Full,
     /// This item has many rows.
     Seek(Key),
+    /// The key of a row does not decode.
+    Damaged,
 }
 
 /// Turns undo rows, in the order of a scan, into images.
@@ -190,7 +191,6 @@ struct Collector<'a> {
     item: Option<Key>,
     rows_of_item: usize,
     stop: Option<Stop>,
-    damage: Option<String>,
 }
 
 impl<'a> Collector<'a> {
@@ -211,13 +211,12 @@ impl<'a> Collector<'a> {
             item: None,
             rows_of_item: 0,
             stop: None,
-            damage: None,
         }
     }
 
     fn visit(&mut self, row: &[u8], image: &[u8]) -> ControlFlow<()> {
         let Some((item, stamp)) = keyspace::parts_of_undo(&self.past.item_prefix, row) else {
-            self.damage = Some("the key of an undo row".to_owned());
+            self.stop = Some(Stop::Damaged);
             return ControlFlow::Break(());
         };
         if self.item.as_ref() == Some(&item) {
@@ -268,6 +267,10 @@ impl<'a> Collector<'a> {
         }
         self.images.push((item.clone(), image));
     }
+}
+
+pub(super) fn damaged() -> Error {
+    Error::Corrupt { detail: "the key of an undo row".to_owned() }
 }
 
 pub(super) fn decode_image(image: &[u8]) -> Option<Value> {

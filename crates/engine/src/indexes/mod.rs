@@ -1,7 +1,7 @@
 //! Secondary indexes: their entries, and how an index joins or leaves a table that is in use.
 
 pub(crate) mod backfill;
-pub(crate) mod entries;
+pub(crate) mod index_entry;
 mod status_delay;
 
 use crate::catalog::{Table, TableIndex};

@@ -1,4 +1,5 @@
-//! Reads as of a time, if one is given. They are the reads of the present, with another reader of the table.
+//! Reads as of a time, if one is given. They are the reads of the present, with another reader of the table: this file only
+//! chooses the reader, and `history::past` finds what the table held then.
 
 use crate::Engine;
 use crate::catalog::Table;

@@ -38,7 +38,7 @@ pub enum SizeRule {
 }
 
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct WriteEffect {
     pub old: Option<Attributes>,
     pub new: Option<Attributes>,
     pub consumed: Consumed,
@@ -56,7 +56,7 @@ impl Twin {
         self.tables.get(name).ok_or(Fault::TableNotFound.into())
     }
 
-    pub fn write(&mut self, table: &str, write: &Write) -> Result<Written, Refusal> {
+    pub fn write(&mut self, table: &str, write: &Write) -> Result<WriteEffect, Refusal> {
         self.write_as(table, write, SizeRule::Quirky)
     }
 
@@ -65,7 +65,7 @@ impl Twin {
         table: &str,
         write: &Write,
         size_rule: SizeRule,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<WriteEffect, Refusal> {
         write.check_size()?;
         self.table(table)?;
         let table = self.tables.get_mut(table).expect("the table was found");
@@ -75,7 +75,7 @@ impl Twin {
         let old = table.items.get(&key).cloned();
         let mut consumed = nothing_consumed(&table.name);
         table.change(&key, new.as_ref(), 1, &mut consumed);
-        Ok(Written { old, new, consumed, collection: table.collection(&key) })
+        Ok(WriteEffect { old, new, consumed, collection: table.collection(&key) })
     }
 
     /// Returns the cost of each table's writes, or the first fault. After the checks every request

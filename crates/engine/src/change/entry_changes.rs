@@ -7,7 +7,7 @@ use zenobe_store::{Batch, Key};
 use super::{Change, add_statistics};
 use crate::capacity_units::EntryChange;
 use crate::catalog::TableIndex;
-use crate::indexes::entries::{IndexEntry, entry};
+use crate::indexes::index_entry::{IndexEntry, entry};
 use crate::indexes::{is_incomplete, maintained};
 
 /// Which entries of incomplete indexes are stored, read under the locks of their items.
