@@ -1,6 +1,6 @@
 //! Which unsynced changes are on disk when power fails.
 
-/// Which changes of names survive besides those whose directory was synced.
+/// Which name changes (creations, renames, deletions) survive, besides those whose directory was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     /// None: a strict reading of POSIX.
@@ -14,12 +14,12 @@ pub enum Names {
     All,
 }
 
-/// Which changes of content survive besides those that were synced.
+/// Which changes of content survive, besides those that were synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
     None,
-    /// Each sector, and the file's length, as of its own moment: writes are partial, reordered and
-    /// torn.
+    /// Each sector, and the file's length, is as it was at a moment of its own. So writes are partial,
+    /// reordered and torn.
     Random,
     /// Like `Random`, but data that extends a file survives completely (ext4 with ordered data).
     Ordered,

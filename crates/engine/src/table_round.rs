@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::schema::IndexDefinition;
 
 pub(crate) struct TableRound {
-    /// What the log says of a table whose work failed.
+    /// The log's message about a table whose work failed.
     failure: &'static str,
-    /// The first failure is that of the round.
+    /// The first failure, if there was one: the round reports it at its end.
     outcome: Result<()>,
 }
 
@@ -16,9 +16,9 @@ impl TableRound {
         TableRound { failure, outcome: Ok(()) }
     }
 
-    /// Takes what came of the work on a table, and returns it, or the default if the work failed. An
-    /// error ends the round: the lease is lost, so another node does the work. A table that is
-    /// deleted in the meantime takes its work with it.
+    /// Takes the result of the work on a table. If the work failed, logs it and returns the default,
+    /// so that the round goes on. Only a lost lease ends the round, as an error: another node does the
+    /// work. If the table was deleted meanwhile, there is nothing left to do.
     pub(crate) fn take<T: Default>(&mut self, table: &Table, done: Result<T>) -> Result<T> {
         self.take_part(table, None, done)
     }

@@ -1,11 +1,12 @@
 //! Standbys that answer reads which may be slightly stale, and the proof that they are not staler than allowed.
 //!
-//! The primary is asked now and then how much of its log is on disk. What was committed before the question lies in front of
-//! that position, so a standby that has replayed up to it shows everything that was there when the primary was asked. Times are
-//! those of this node's monotonic clock: nobody's clocks are compared, and a primary at rest does not look like one that is ahead.
+//! A sampler asks the primary several times per allowed lag how much of its log is on disk. Everything that was committed before
+//! the question lies before that position, so a standby that has replayed up to it shows everything that the primary had when it
+//! was asked. Times come from this node's monotonic clock: clocks of machines are never compared, and an idle primary does not
+//! make its standbys look late.
 //!
-//! A standby that restarts may show an older state for a moment. So what is known of it ends with any new connection
-//! to it, and a read that met one does not count.
+//! A standby that restarts may show an older state for a moment. So a new connection to it discards what is known
+//! of it, and a read during which one was made does not count.
 //!
 //! Two transactions may show in another order on a standby than on the primary, in healthy clusters too. Nothing but eventually
 //! consistent reads may use this.
@@ -91,7 +92,7 @@ impl Standbys {
         standbys
     }
 
-    /// One that is near enough, in turns.
+    /// A standby that is close enough. Takes them in turn.
     pub fn choose(&self, runtime: &Arc<OwnedRuntime>, view_age_max: Duration) -> Option<OnStandby> {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let mut turns = (0..self.all.len()).map(|step| &self.all[(first + step) % self.all.len()]);

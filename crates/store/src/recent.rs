@@ -1,9 +1,9 @@
 //! A layer that remembers the recent states of the store below, so that a test can read what was there
 //! a moment ago.
 //!
-//! Before the first write of each millisecond the layer keeps a snapshot: the state of the time since
-//! the write before. So every remembered state did exist, and reading as of a time needs no search in
-//! the data. States that nobody can ask for any more are dropped with the next write.
+//! Before the first write of each millisecond, the layer keeps a snapshot of the state that the write is
+//! about to replace. So every remembered state did exist, and reading as of a time needs no search in
+//! the data. The next write drops states that nobody can ask for any more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub struct RecentStates {
 }
 
 struct PastState {
-    /// The state was replaced at this time; it was there at all times before, back to the end of the
-    /// state before it.
+    /// When the state was replaced. It was current from the time when the previous state was replaced
+    /// until then.
     until_ms: u64,
     state: Arc<dyn Reader>,
 }

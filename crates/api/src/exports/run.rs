@@ -29,7 +29,7 @@ use super::{
 use crate::object_jobs::{Stop, Verdict, damaged, judge, object_store};
 
 /// How many steps are rendered at the same time. It bounds the memory that they take, and the processors that they keep busy.
-const STEPS_PER_TURN: usize = 4;
+const STEPS_PER_SLICE: usize = 4;
 
 /// Does the jobs of ExportTableToPointInTime.
 pub struct Exporter {
@@ -259,24 +259,24 @@ struct ExportReader<'a> {
 }
 
 impl ExportReader<'_> {
-    /// Reads turn after turn, and puts what they yield together. A turn counts as taking as long as it takes to read and to render,
-    /// and the export rests accordingly.
+    /// Reads slice after slice, and joins what they yield into files. A slice's time includes both reading and rendering, and the
+    /// export rests in proportion to it.
     async fn read(
         &self,
         mut position: Option<Vec<u8>>,
         files: Sender<WholeFile>,
     ) -> Result<(), Stop> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = cores.min(STEPS_PER_TURN) as u32;
+        let threads = cores.min(STEPS_PER_SLICE) as u32;
         let mut file = OpenFile::default();
         loop {
-            for part in self.engine.paced_on(threads, self.turn(position.as_deref())).await? {
+            for part in self.engine.paced_on(threads, self.slice(position.as_deref())).await? {
                 file.add(&part);
                 let is_last = part.position.is_none();
                 position = part.position;
                 if is_last || file.is_full() {
                     let full = std::mem::take(&mut file).close(position.clone());
-                    // If nobody takes files any more, whoever did will tell why.
+                    // If nobody receives files any more, the receiver has failed, and reports why.
                     if files.send(full).await.is_err() || is_last {
                         return Ok(());
                     }
@@ -286,16 +286,16 @@ impl ExportReader<'_> {
     }
 
     /// Reads some steps, and renders each on a thread of its own while the next one is read.
-    async fn turn(&self, position: Option<&[u8]>) -> Result<Vec<Part>, Stop> {
+    async fn slice(&self, position: Option<&[u8]>) -> Result<Vec<Part>, Stop> {
         let mut position = position.map(<[u8]>::to_vec);
-        let mut rendered = Vec::with_capacity(STEPS_PER_TURN);
+        let mut rendered = Vec::with_capacity(STEPS_PER_SLICE);
         loop {
             let read = self.engine.read_export(self.source, position.as_deref()).await?;
             let step = read.ok_or_else(gone)?;
             position = step.position.clone();
             let rendering = Arc::clone(&self.rendering);
             rendered.push(spawn_blocking(move || rendering.render(step)));
-            if position.is_none() || rendered.len() == STEPS_PER_TURN {
+            if position.is_none() || rendered.len() == STEPS_PER_SLICE {
                 break;
             }
         }

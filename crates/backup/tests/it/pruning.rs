@@ -87,7 +87,7 @@ async fn old_parts_of_the_shipped_log_go() {
     let contents = repository.contents().await.unwrap();
     let ids: Vec<String> = contents.finished().map(str::to_owned).collect();
     let third = repository.manifest(&ids[2]).await.unwrap();
-    // A day later, in case that a last snapshot was cut off.
+    // More than a day later: a last snapshot that was cut off counts as given up by then.
     let pruned =
         prune(&repository, Keep::ShippedSince(third.at.at_ms()), third.at.at_ms() + 2 * DAY_MS)
             .await

@@ -1,8 +1,8 @@
 //! The capacity that all tables of an account are provisioned with, and its limit.
 //!
-//! Adding it up takes all definitions of the account. So the last sum is kept, and what this engine raises is added to it. It is never
-//! too small while the stored number of raises is the one it goes with; what is lowered or deleted makes it too large, so it is
-//! added up again before anything is refused.
+//! Adding it up means reading all definitions of the account, so the sum is cached, and what this engine raises is added to it. The sum
+//! can be too large but never too small, so it is recomputed before anything is refused. It can't be too small because it is used only
+//! while the stored number of raises is the one it was computed with; it is too large once capacity has been lowered or a table deleted.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

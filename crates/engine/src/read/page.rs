@@ -177,25 +177,25 @@ impl<'q> PagePlan<'q> {
         if let Some(past) = self.past {
             // On the heap, so that reads of the present don't have to make room for it.
             let walk = Box::new(past.walk(self.range.clone(), self.direction));
-            self.walk_in_turns(Rest::Past(walk), page).await?;
+            self.walk_slices(Rest::Past(walk), page).await?;
             return Ok(false);
         }
         let asks_version = origin.engine.is_shared() || origin.replica.is_some();
         if self.selection.filter.is_none() && !asks_version {
             let mut rest = Rest::Now(origin.reader(), self.range.clone());
-            self.walk_turn(&mut rest, page).await?;
+            self.walk_slice(&mut rest, page).await?;
             return Ok(false);
         }
         if self.selection.filter.is_none() {
             return self.walk_and_check(origin.reader(), page).await;
         }
         let snapshot = origin.snapshot();
-        self.walk_in_turns(Rest::Now(&*snapshot, self.range.clone()), page).await?;
+        self.walk_slices(Rest::Now(&*snapshot, self.range.clone()), page).await?;
         self.is_current_in(origin, &*snapshot).await
     }
 
-    async fn walk_in_turns(&self, mut rest: Rest<'_>, page: &mut Page<'_>) -> Result<()> {
-        while let Some(stop) = self.walk_turn(&mut rest, page).await? {
+    async fn walk_slices(&self, mut rest: Rest<'_>, page: &mut Page<'_>) -> Result<()> {
+        while let Some(stop) = self.walk_slice(&mut rest, page).await? {
             if let Some(item) = stop.costly
                 && page.evaluate_in_slices(item.as_item()).await.is_break()
             {
@@ -243,7 +243,7 @@ impl<'q> PagePlan<'q> {
     }
 
     /// Returns where the time slice ended, if the page was not full by then.
-    async fn walk_turn(
+    async fn walk_slice(
         &self,
         rest: &mut Rest<'_>,
         page: &mut Page<'_>,

@@ -108,7 +108,7 @@ async fn read(engine: &Engine, source: &SourceState, progress: &CopyProgress) ->
     }
 }
 
-/// A backup may be copied while it is restored: each step reads it from where it is by then. The keys are the same.
+/// A backup may be copied while it is restored, so each step reads it from wherever it is at that moment. The keys are the same.
 async fn read_backup(
     now: Arc<dyn Reader>,
     backup: &Backup,
@@ -181,7 +181,7 @@ impl Gathered {
         }
     }
 
-    /// `unfinished` is the key up to which a walk has come that has not reached its end.
+    /// `unfinished` is how far a walk has come, if it has not reached its end.
     fn step(self, unfinished: Option<Key>) -> Result<Step> {
         if let Some(error) = &self.damage {
             return Err(corrupt_item(error));

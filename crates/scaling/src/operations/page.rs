@@ -13,7 +13,7 @@ use crate::json::Members;
 use crate::resource::TargetName;
 use crate::{keys, messages};
 
-/// Which targets, policies, actions or activities to describe. Without resource ids, those of all resources.
+/// Which targets, policies, actions or activities to describe. Without resource ids, describes those of all resources.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     pub resource_ids: Vec<String>,
@@ -107,7 +107,7 @@ impl Page {
     }
 }
 
-/// Entries with the keys that they were found under. One more than fits shows that there are more.
+/// `found` has the entries with their keys, and one more than the page holds if there are more.
 pub(super) fn render(member: &str, mut found: Vec<(Vec<u8>, Value)>, page: &Page) -> Value {
     let has_more = found.len() > page.size;
     found.truncate(page.size);

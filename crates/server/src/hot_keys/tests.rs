@@ -128,7 +128,7 @@ fn requests_of_all_threads_are_counted() {
     assert_eq!(found.heat(9).next().unwrap().partitions[0].1.read_halves, 2 * 4_006);
 }
 
-/// A batch of writes to a table with a global index uses the two in turns.
+/// A batch of writes to a table with a global index uses the two in turn.
 #[test]
 fn a_request_counts_once_for_each_table_and_index() {
     let (keys, table, index) = (HotKeys::default(), resource(1), resource(2));

@@ -1,11 +1,11 @@
 //! Sheds load that a worker can't serve in time.
 //!
-//! A worker serves its connections in turns: a turn serves the requests that have arrived when it
-//! begins, one after the other, and later ones wait for the next turn. So no request waits longer than
-//! two turns take. While a worker is never idle, a task on it times its turns. A turn that has taken
-//! too long serves no more requests if a crowd is waiting: the rest get a throttling error, after
-//! which SDKs back off and retry. Without a crowd everybody is served, however long it takes: a few
-//! clients with expensive requests do not overload it.
+//! A *turn* is one pass of a worker over its connections. It serves the requests that have arrived when
+//! it begins, one after the other; later ones wait for the next turn. So no request waits longer than
+//! two turns take. While a worker has no idle time, a task on it times its turns. If a turn has taken
+//! too long and a crowd is waiting, the rest of its requests get a throttling error, after which SDKs
+//! back off and retry. Without a crowd every request is served, however long it takes: a few clients
+//! with expensive requests do not overload a worker.
 //!
 //! Two thirds of the cost of a small request are the kernel's, and an error costs as much. So the
 //! error is delayed for a while, and longer the more connections wait for one. A connection is quiet

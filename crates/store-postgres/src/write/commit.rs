@@ -589,7 +589,7 @@ impl Entries {
     }
 }
 
-/// Carries out what one batch does with clocks. They are locked, so whoever reads one next finds it where this leaves it.
+/// Carries out what one batch does with clocks. They are locked, so the next reader of a clock sees what this leaves.
 fn tick(ticks: &Ticks, clocks: &mut BTreeMap<Vec<u8>, LogEnd>, rows: &mut Vec<(Key, Vec<u8>)>) {
     let advance = |clocks: &mut BTreeMap<Vec<u8>, LogEnd>, clock: &Key, to| {
         let end = clocks.entry(clock.to_vec()).or_default();

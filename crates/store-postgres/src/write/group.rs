@@ -17,8 +17,8 @@ const SIZE_BYTES_MAX: usize = 4 << 20;
 
 /// While fewer writes than these are in flight, a node with few concurrent writes sends a group at once.
 const FEW_WRITES: usize = 8;
-/// How long a group grows at most while others are in flight. Most commits take less, even on a busy machine, and each lowers the number
-/// that the group must reach. But a group in flight may be held up by a lock, or by a silent connection.
+/// The longest that a group gathers writes while other groups are in flight. Most commits take less than this, even on a busy machine, and
+/// each one that ends lowers the number that the group must reach. But a lock or a silent connection may hold up a group in flight.
 const BATCH_WINDOW: Duration = Duration::from_millis(20);
 /// A node with so many concurrent writes waits for others of them even if few are in flight.
 const MANY_WRITES: usize = 32;
