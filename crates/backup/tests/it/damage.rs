@@ -7,7 +7,7 @@ use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use zenobe_backup::Repository;
 use zenobe_backup::restore_plan::RestorePoint;
 
-use crate::faulty_store::{Fault, FaultyStore};
+use crate::faulty_store::FaultyStore;
 use crate::list_source::{ListSource, repository, restored, until_shipped};
 
 const PREFIX: &str = "some/prefix/";

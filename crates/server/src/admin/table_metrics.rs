@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use tokio::time::timeout;
-use zenobe_engine::Engine;
 use zenobe_engine::command::TableName;
 use zenobe_engine::gauges::IndexProgress;
 use zenobe_engine::throughput::cause::Access;
