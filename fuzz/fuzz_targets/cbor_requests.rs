@@ -36,7 +36,7 @@ async fn answer(input: &[u8]) {
     };
     let engine = Engine::open(Arc::new(MemoryStore::new()), options).await.expect("it opens");
     let namespace = Arc::new(Namespace { account: "1".into(), region: "us-east-1".into() });
-    let cloudwatch = CloudWatch::new(engine, 15, None);
+    let cloudwatch = CloudWatch::new(engine, 15, None, None);
     let request = Request {
         protocol: Protocol::Cbor,
         operation,

@@ -17,6 +17,7 @@
 //! see are in `messages`, except those about what happened, which are in `activity`.
 
 mod activity;
+mod alarms;
 mod capacity;
 mod constraints;
 mod error;
@@ -40,6 +41,7 @@ use zenobe_engine::schema::Namespace;
 
 use crate::worker::Minutes;
 
+pub use alarms::{PolicyAlarm, Watched};
 pub use error::{Exception, ScalingError};
 
 /// The service of one database.

@@ -38,7 +38,7 @@ impl PolicySettings {
     }
 }
 
-/// The alarms that AWS creates for a policy. Here they are names: the worker does their work.
+/// The alarms that AWS creates for a policy. Here they are only shown: the worker does their work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AlarmKind {
     High,
@@ -91,11 +91,14 @@ impl Policy {
     }
 
     /// A policy that never removes capacity has no alarm for it.
+    pub(crate) fn alarm_kinds(&self) -> impl Iterator<Item = AlarmKind> {
+        let scales_in = self.settings.scales_in();
+        AlarmKind::ALL.into_iter().filter(move |kind| *kind != AlarmKind::Low || scales_in)
+    }
+
     pub(crate) fn alarms(&self, name: &TargetName, namespace: &Namespace) -> Value {
         let Namespace { account, region } = namespace;
-        let kinds = AlarmKind::ALL.into_iter();
-        let kinds = kinds.filter(|kind| *kind != AlarmKind::Low || self.settings.scales_in());
-        let alarms = kinds.map(|kind| {
+        let alarms = self.alarm_kinds().map(|kind| {
             let alarm = self.alarm_name(name, kind);
             let arn = format!("arn:aws:cloudwatch:{region}:{account}:alarm:{alarm}");
             json!({"AlarmName": alarm, "AlarmARN": arn})

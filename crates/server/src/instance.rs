@@ -14,7 +14,9 @@ use zenobe_scaling::Scaling;
 use crate::admin::{Admin, Surroundings};
 use crate::dispatch::ApiHandler;
 use crate::observer::Observability;
-use crate::services::{AutoScaling, AwsService, CloudWatchService, HotKeyReports, Services};
+use crate::services::{
+    AutoScaling, AwsService, CloudWatchService, HotKeyReports, ScalingAlarms, Services,
+};
 use crate::triggers::Triggers;
 
 pub struct Instance {
@@ -42,7 +44,7 @@ impl Instance {
     ) -> Instance {
         let observability = surroundings.observability.clone();
         let scaling = Arc::new(Scaling::new(database.engine().clone()));
-        let cloudwatch = start_cloudwatch(&database, &observability);
+        let cloudwatch = start_cloudwatch(&database, &observability, &scaling);
         let minutes = start_minutes(&database, &observability, cloudwatch.as_ref());
         let admin = Admin::new(
             database.clone(),
@@ -92,13 +94,19 @@ impl Drop for Instance {
 }
 
 /// CloudWatch, if its metrics are kept.
-fn start_cloudwatch(database: &Database, observability: &Observability) -> Option<Arc<CloudWatch>> {
+fn start_cloudwatch(
+    database: &Database,
+    observability: &Observability,
+    scaling: &Arc<Scaling>,
+) -> Option<Arc<CloudWatch>> {
     let retention_days = u64::from(observability.metrics_retention_days);
     let engine = database.engine();
     let insights = observability.hot_keys.clone().map(|hot_keys| {
         Arc::new(HotKeyReports { hot_keys, engine: engine.clone() }) as Arc<dyn InsightReports>
     });
-    let start = || Arc::new(CloudWatch::new(engine.clone(), retention_days, insights));
+    let policies = Arc::new(ScalingAlarms(scaling.clone()));
+    let start =
+        || Arc::new(CloudWatch::new(engine.clone(), retention_days, insights, Some(policies)));
     (retention_days > 0).then(start)
 }
 

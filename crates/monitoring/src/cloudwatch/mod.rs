@@ -14,6 +14,7 @@ mod insights;
 mod math;
 mod metric;
 mod operations;
+mod policy_alarms;
 mod queries;
 mod sink;
 mod statistics;
@@ -32,12 +33,15 @@ use wire::{CloudWatchResponse, Members, Protocol};
 
 pub use insights::{Contributor, InsightReport, InsightReports};
 pub use operations::OPERATIONS;
+pub use policy_alarms::{PolicyAlarm, PolicyAlarms};
 
 pub struct CloudWatch {
     storage: Storage,
     alarms: Alarms,
     /// The source of hot-key reports, if keys are counted.
     insights: Option<Arc<dyn InsightReports>>,
+    /// The source of the alarms of scaling policies, if tables are scaled.
+    policies: Option<Arc<dyn PolicyAlarms>>,
     done: tokio::sync::Mutex<sink::Done>,
 }
 
@@ -67,10 +71,11 @@ impl CloudWatch {
         engine: Arc<Engine>,
         retention_days: u64,
         insights: Option<Arc<dyn InsightReports>>,
+        policies: Option<Arc<dyn PolicyAlarms>>,
     ) -> CloudWatch {
         let storage = Storage::new(Arc::clone(&engine), retention_days);
         let done = tokio::sync::Mutex::new(sink::Done::at_start(storage.now_ms()));
-        CloudWatch { storage, alarms: Alarms::new(engine), insights, done }
+        CloudWatch { storage, alarms: Alarms::new(engine), insights, policies, done }
     }
 
     pub async fn answer(&self, request: Request<'_>) -> CloudWatchResponse {

@@ -1,5 +1,7 @@
 //! CloudWatch as its callers see it, through the protocols.
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::{Value as Json, json};
 use zenobe_engine::EngineOptions;
 use zenobe_engine::clock::{Clock, ManualClock};
@@ -19,12 +21,16 @@ struct Fixture {
 
 impl Fixture {
     async fn new() -> Fixture {
+        Fixture::with_policies(None).await
+    }
+
+    async fn with_policies(policies: Option<Arc<dyn PolicyAlarms>>) -> Fixture {
         let clock = Arc::new(ManualClock::new(NOW_S * 1_000));
         let options =
             EngineOptions { clock: clock.clone() as Arc<dyn Clock>, ..EngineOptions::default() };
         let engine = Engine::open(Arc::new(MemoryStore::default()), options).await.unwrap();
         let namespace = Arc::new(Namespace { account: "1".into(), region: "r".into() });
-        Fixture { cloudwatch: CloudWatch::new(engine, 15, None), clock, namespace }
+        Fixture { cloudwatch: CloudWatch::new(engine, 15, None, policies), clock, namespace }
     }
 
     /// The answer, or the error's code and message.
@@ -68,6 +74,34 @@ impl Fixture {
         let request = json!({"AlarmNames": [alarm]});
         let alarms = self.call("DescribeAlarms", request).await.unwrap();
         alarms["MetricAlarms"][0]["StateValue"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A policy of table `Orders` with an alarm for more than 210 read units in each of two minutes.
+struct OnePolicy;
+
+const OF_POLICY: &str = "TargetTracking-table/Orders-AlarmHigh-1";
+
+impl PolicyAlarms for OnePolicy {
+    fn alarms<'a>(
+        &'a self,
+        _: &'a Arc<Namespace>,
+    ) -> BoxFuture<'a, zenobe_engine::error::Result<Vec<PolicyAlarm>>> {
+        let alarm = PolicyAlarm {
+            name: OF_POLICY.to_owned(),
+            description: "DO NOT EDIT OR DELETE.".to_owned(),
+            action: "arn:aws:autoscaling:r:1:scalingPolicy:u".to_owned(),
+            configured_ms: NOW_S * 1_000,
+            table: "Orders".to_owned(),
+            index: None,
+            metric: "ConsumedReadCapacityUnits",
+            is_average: false,
+            period_s: 60,
+            periods: 2,
+            threshold: 210.0,
+            is_high: true,
+        };
+        std::future::ready(Ok(vec![alarm])).boxed()
     }
 }
 
@@ -532,4 +566,52 @@ fn the_page_on_compatibility_lists_the_operations() {
     let rows = section.lines().filter_map(|line| line.strip_prefix("| "));
     let names: Vec<&str> = rows.filter_map(|row| row.split(" | ").next()).skip(1).collect();
     assert_eq!(names, OPERATIONS);
+}
+
+/// They are listed among the others, by name, and with the state that their metrics say.
+#[tokio::test]
+async fn alarms_of_scaling_policies_are_shown() {
+    let fixture = Fixture::with_policies(Some(Arc::new(OnePolicy))).await;
+    for name in ["A", "Z"] {
+        assert_eq!(fixture.call("PutMetricAlarm", alarm(name)).await, Ok(json!({})));
+    }
+    let names = async |request: Json| {
+        let answer = fixture.call("DescribeAlarms", request).await.unwrap();
+        let alarms = answer["MetricAlarms"].as_array().unwrap().iter();
+        let names: Vec<Json> = alarms.map(|alarm| alarm["AlarmName"].clone()).collect();
+        (names, answer["NextToken"].clone())
+    };
+    assert_eq!(names(json!({})).await.0, ["A", OF_POLICY, "Z"]);
+    let mut request = json!({"MaxRecords": 1});
+    let mut pages = Vec::new();
+    loop {
+        let (mut page, next) = names(request.clone()).await;
+        pages.append(&mut page);
+        match next {
+            Json::Null => break,
+            next => request["NextToken"] = next,
+        }
+    }
+    assert_eq!(pages, ["A", OF_POLICY, "Z"]);
+    for (request, is_shown) in [
+        (json!({"AlarmNamePrefix": "TargetTracking-table/Orders"}), true),
+        (json!({"AlarmNames": ["Z"]}), false),
+        (json!({"ActionPrefix": "arn:aws:autoscaling"}), true),
+        (json!({"AlarmTypes": ["CompositeAlarm"]}), false),
+        (json!({"StateValue": "INSUFFICIENT_DATA", "AlarmNames": [OF_POLICY]}), true),
+        (json!({"StateValue": "ALARM"}), false),
+    ] {
+        let shown = names(request.clone()).await.0.contains(&json!(OF_POLICY));
+        assert_eq!(shown, is_shown, "{request}");
+    }
+    let metric = json!({
+        "Namespace": "AWS/DynamoDB",
+        "MetricName": "ConsumedReadCapacityUnits",
+        "Dimensions": [{"Name": "TableName", "Value": "Orders"}],
+    });
+    let of_metric = fixture.call("DescribeAlarmsForMetric", metric).await.unwrap();
+    let shown = &of_metric["MetricAlarms"][0];
+    assert_eq!(shown["AlarmName"], OF_POLICY);
+    assert_eq!(shown["AlarmArn"], format!("arn:aws:cloudwatch:r:1:alarm:{OF_POLICY}"));
+    assert_eq!((&shown["Threshold"], &shown["Statistic"]), (&json!(210.0), &json!("Sum")));
 }

@@ -17,11 +17,11 @@ use crate::target::{CapacityLimits, Suspended};
 pub(crate) use target_state::{Report, Sample, ScaledOut, TargetState, has_jumped_back};
 
 /// How many minutes the high and the low alarm look at.
-const OUT_MINUTES: usize = 2;
+pub(crate) const OUT_MINUTES: usize = 2;
 pub(crate) const IN_MINUTES: usize = 15;
 /// How far below the target the low alarm's threshold is, in percentage points of what is provisioned.
 /// AWS documents it: with a target of 70 %, capacity goes down at 50 %.
-const LOW_POINTS: f64 = 20.0;
+pub(crate) const LOW_POINTS: f64 = 20.0;
 /// The rounding error that two computations of the same number may have.
 const ROUNDING: f64 = 1e-9;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use zenobe_engine::clock::{Clock, ManualClock};
+use zenobe_scaling::{PolicyAlarm, Watched};
 use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
@@ -52,6 +53,39 @@ async fn load_adds_capacity_and_quiet_removes_it() {
     assert_eq!(newest.len(), 3);
     let reason = r#"{"Code":"AlreadyAtMinCapacity","MinCapacity":5}"#;
     assert_eq!(newest[0][2..], ["Failed".to_owned(), reason.to_owned()]);
+}
+
+/// Their thresholds move with what is provisioned, as on AWS.
+#[tokio::test]
+async fn policies_have_alarms_with_thresholds() {
+    let world = World::new().await;
+    world.create_table(5).await;
+    world.register(json!({"MinCapacity": 5, "MaxCapacity": 100})).await;
+    assert_eq!(world.policy_alarms().await, []);
+    let answered = world.track(json!({})).await["Alarms"].clone();
+    let alarms = world.policy_alarms().await;
+    let names: Vec<Value> = alarms.iter().map(|alarm| alarm.name.clone().into()).collect();
+    let answered: Vec<&Value> =
+        answered.as_array().unwrap().iter().map(|alarm| &alarm["AlarmName"]).collect();
+    assert_eq!(names.iter().collect::<Vec<_>>(), answered);
+    let shape =
+        |alarm: &PolicyAlarm| (alarm.watched, alarm.is_high, alarm.periods, alarm.threshold);
+    // 50 % of 5 units, and 30 %, in a minute.
+    let expected = [
+        (Watched::Consumption, true, 2, 150.0),
+        (Watched::Consumption, false, 15, 90.0),
+        (Watched::Provisioned, true, 3, 5.0),
+        (Watched::Provisioned, false, 3, 5.0),
+    ];
+    assert_eq!(alarms.iter().map(shape).collect::<Vec<_>>(), expected);
+    assert!(alarms[0].policy_arn.ends_with(":policyName/half"), "{}", alarms[0].policy_arn);
+    let throughput = json!({"ReadCapacityUnits": 5, "WriteCapacityUnits": 10});
+    let update = json!({"TableName": "Orders", "ProvisionedThroughput": throughput});
+    world.dynamodb("UpdateTable", update).await;
+    assert_eq!(world.policy_alarms().await[0].threshold, 300.0);
+    let on_demand = json!({"TableName": "Orders", "BillingMode": "PAY_PER_REQUEST"});
+    world.dynamodb("UpdateTable", on_demand).await;
+    assert_eq!(world.policy_alarms().await, []);
 }
 
 #[tokio::test]

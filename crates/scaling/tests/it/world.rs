@@ -7,7 +7,7 @@ use zenobe_api::{Api, ApiOptions, Operation};
 use zenobe_engine::clock::{Clock, ManualClock};
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
-use zenobe_scaling::Scaling;
+use zenobe_scaling::{PolicyAlarm, Scaling};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
 
@@ -72,6 +72,10 @@ impl World {
         let (status, answer) = self.scaling(operation, &body.to_string()).await;
         assert_eq!(status, 200, "{operation} {body}: {answer}");
         serde_json::from_str(&answer).expect("answers are JSON")
+    }
+
+    pub async fn policy_alarms(&self) -> Vec<PolicyAlarm> {
+        self.scaling.policy_alarms(&self.namespace).await.expect("the rows are read")
     }
 
     /// A request to DynamoDB that has to succeed.

@@ -5,6 +5,7 @@
 mod auto_scaling;
 mod cloudwatch;
 mod insights;
+mod policy_alarms;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::http::response::Answer;
 pub use auto_scaling::AutoScaling;
 pub use cloudwatch::{CloudWatchService, render_metrics};
 pub use insights::HotKeyReports;
+pub use policy_alarms::ScalingAlarms;
 pub use zenobe_monitoring::cloudwatch::wire::Protocol;
 
 pub struct ServiceRequest {

@@ -418,3 +418,68 @@ fn errors_that_a_test_wants_are_system_errors_of_their_table() {
         assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");
     }
 }
+
+/// CloudWatch lists the alarms that PutScalingPolicy has named, on metrics that exist.
+#[test]
+fn cloudwatch_lists_the_alarms_of_scaling_policies() {
+    let server = ServerProcess::in_memory(&[]);
+    let mut client = server.client();
+    client.expect(
+        "CreateTable",
+        &json!({
+            "TableName": TABLE,
+            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+            "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 5},
+        }),
+    );
+    let mut call = |service: &str, operation: &str, body: &Value| {
+        let reply = client.call_target(&format!("{service}.{operation}"), body).unwrap();
+        assert_eq!(reply.status, 200, "{operation}: {}", reply.body);
+        reply.body
+    };
+    let target = json!({
+        "ServiceNamespace": "dynamodb",
+        "ResourceId": format!("table/{TABLE}"),
+        "ScalableDimension": "dynamodb:table:WriteCapacityUnits",
+    });
+    let with = |more: Value| {
+        let mut body = target.clone();
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let scaling = "AnyScaleFrontendService";
+    let limits = with(json!({"MinCapacity": 1, "MaxCapacity": 9}));
+    call(scaling, "RegisterScalableTarget", &limits);
+    let metric = json!({"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"});
+    let policy = with(json!({
+        "PolicyName": "p",
+        "PolicyType": "TargetTrackingScaling",
+        "TargetTrackingScalingPolicyConfiguration":
+            {"TargetValue": 70, "PredefinedMetricSpecification": metric},
+    }));
+    let put = call(scaling, "PutScalingPolicy", &policy);
+    let listed = call("GraniteServiceVersion20100801", "DescribeAlarms", &json!({}));
+    let pairs = |alarms: &Value, arn: &str| {
+        let alarms = alarms.as_array().unwrap().iter();
+        alarms.map(|it| (it["AlarmName"].clone(), it[arn].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(pairs(&listed["MetricAlarms"], "AlarmArn"), pairs(&put["Alarms"], "AlarmARN"));
+    let members = ["MetricName", "Statistic", "Period", "Threshold", "ComparisonOperator"];
+    let shown = listed["MetricAlarms"].as_array().unwrap().iter();
+    let shown: Vec<Value> =
+        shown.map(|it| members.iter().map(|name| it[name].clone()).collect()).collect();
+    let consumed = "ConsumedWriteCapacityUnits";
+    let provisioned = "ProvisionedWriteCapacityUnits";
+    assert_eq!(
+        shown,
+        [
+            json!([consumed, "Sum", 60, 210.0, "GreaterThanThreshold"]),
+            json!([consumed, "Sum", 60, 150.0, "LessThanThreshold"]),
+            json!([provisioned, "Average", 300, 5.0, "GreaterThanThreshold"]),
+            json!([provisioned, "Average", 300, 5.0, "LessThanThreshold"]),
+        ]
+    );
+    let policy_arn = &put["PolicyARN"];
+    assert_eq!(listed["MetricAlarms"][0]["AlarmActions"], json!([policy_arn]));
+}

@@ -18,7 +18,7 @@ use zenobe_engine::schema::Namespace;
 use super::wire::{Structure, Value};
 use configuration::Configuration;
 
-pub use rows::ALARMS_MAX;
+pub use rows::{ALARMS_MAX, AlarmPage};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alarm {

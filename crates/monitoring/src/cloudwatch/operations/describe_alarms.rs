@@ -1,9 +1,10 @@
 //! DescribeAlarms and DescribeAlarmsForMetric.
 
 use super::super::alarms::next_state::watches;
-use super::super::alarms::{Alarm, StateValue};
+use super::super::alarms::{Alarm, AlarmPage, StateValue};
 use super::super::error::CloudWatchError;
 use super::super::metric::{Metric, Unit};
+use super::super::policy_alarms;
 use super::super::queries::{MetricStatistic, read_period};
 use super::super::wire::{Structure, Value};
 use super::{Answered, Call, tokens};
@@ -37,21 +38,38 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let after =
         after.map(|after| String::from_utf8(after).map_err(|_| CloudWatchError::next_token()));
     let after = after.transpose()?;
-    let passes = |alarm: &Alarm| {
+    let is_wanted = |alarm: &Alarm| {
         wants_metric_alarms
             && names.as_ref().is_none_or(|names| names.contains(&alarm.name))
             && prefix.is_none_or(|prefix| alarm.name.starts_with(prefix))
-            && state.is_none_or(|state| alarm.state.value == state)
             && action_prefix.is_none_or(|prefix| has_action(alarm, prefix))
+            && after.as_ref().is_none_or(|after| alarm.name > *after)
     };
+    let is_in_state = |alarm: &Alarm| state.is_none_or(|state| alarm.state.value == state);
+    let passes = |alarm: &Alarm| is_wanted(alarm) && is_in_state(alarm);
     let alarms = &call.cloudwatch.alarms;
-    let page = alarms.list(call.namespace, after.as_deref(), records_max, passes).await?;
+    let mut page = alarms.list(call.namespace, after.as_deref(), records_max, passes).await?;
+    // One more than a page shows whether another follows.
+    let of_policies = policy_alarms::list(call, records_max + 1, is_wanted, is_in_state).await?;
+    add(&mut page, of_policies, records_max);
     let mut result = rendered(call, &page.alarms);
     result.push(("CompositeAlarms".into(), Value::List(Vec::new())));
     if let Some(last) = page.alarms.last().filter(|_| page.has_more) {
         result.push(("NextToken".into(), Value::from(tokens::write(last.name.as_bytes()))));
     }
     Ok(Some(result))
+}
+
+/// Adds the alarms of policies to those of a page. An alarm of a caller with the same name hides one.
+fn add(page: &mut AlarmPage, of_policies: Vec<Alarm>, alarms_max: usize) {
+    for alarm in of_policies {
+        if page.alarms.iter().all(|known| known.name != alarm.name) {
+            page.alarms.push(alarm);
+        }
+    }
+    page.alarms.sort_by(|one, other| one.name.cmp(&other.name));
+    page.has_more |= page.alarms.len() > alarms_max;
+    page.alarms.truncate(alarms_max);
 }
 
 /// The member `AlarmTypes`. There are metric alarms only.
@@ -110,7 +128,9 @@ pub async fn answer_for_metric(call: Call<'_>) -> Answered {
     };
     let passes = |alarm: &Alarm| watches(alarm, is_it);
     let alarms = &call.cloudwatch.alarms;
-    let page = alarms.list(call.namespace, None, ALARMS_OF_METRIC_MAX, passes).await?;
+    let mut page = alarms.list(call.namespace, None, ALARMS_OF_METRIC_MAX, passes).await?;
+    let of_policies = policy_alarms::list(call, ALARMS_OF_METRIC_MAX + 1, passes, |_| true).await?;
+    add(&mut page, of_policies, ALARMS_OF_METRIC_MAX);
     if page.has_more {
         return Err(CloudWatchError::validation(format!(
             "More than {ALARMS_OF_METRIC_MAX} alarms watch the metric; list them with DescribeAlarms"
