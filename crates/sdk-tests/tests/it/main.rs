@@ -15,6 +15,7 @@ mod index_changes;
 mod io_failure;
 mod kill;
 mod kill_catalog;
+mod point_in_time;
 mod recovery;
 mod start;
 mod statements;
