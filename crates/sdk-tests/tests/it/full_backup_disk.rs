@@ -15,21 +15,21 @@ use crate::io_failure::{TABLE, check, write};
 use crate::tables::{create_simple, scan};
 
 const ENOSPC: u64 = 28;
-const NO_SPACE: &str = "No space left on device";
+pub const NO_SPACE: &str = "No space left on device";
 
 /// A server with a directory whose disk becomes full when a test says so.
-struct Site {
-    server: ServerProcess,
-    control: Control,
+pub struct Site {
+    pub server: ServerProcess,
+    pub control: Control,
     /// The directory with the full disk.
-    limited: PathBuf,
+    pub limited: PathBuf,
     data: PathBuf,
-    directory: TemporaryDirectory,
+    pub directory: TemporaryDirectory,
 }
 
 impl Site {
     /// The data is on a disk of its own. `arguments` get the directory that becomes full.
-    fn with_full_target(arguments: impl Fn(&Path) -> Vec<String>) -> Site {
+    pub fn with_full_target(arguments: impl Fn(&Path) -> Vec<String>) -> Site {
         Site::start("target", "data", arguments)
     }
 
@@ -38,7 +38,7 @@ impl Site {
         Site::start("limited", "limited/data", |_| Vec::new())
     }
 
-    fn start(limited: &str, data: &str, arguments: impl Fn(&Path) -> Vec<String>) -> Site {
+    pub fn start(limited: &str, data: &str, arguments: impl Fn(&Path) -> Vec<String>) -> Site {
         let directory = TemporaryDirectory::new("full-backup-disk");
         let [limited, data] = [limited, data].map(|name| directory.path().join(name));
         std::fs::create_dir(&limited).expect("a directory can be created");
@@ -54,19 +54,22 @@ impl Site {
     }
 
     /// From its `first` call on, nothing more can be written there.
-    fn fill(&self, first: u64) {
+    pub fn fill(&self, first: u64) {
         let calls = Calls::WRITE | Calls::ALLOCATE | Calls::CREATE | Calls::MAKE_DIRECTORY;
         self.control.set(DiskFault { calls, first, count: u64::MAX, error: ENOSPC });
     }
 
-    fn zenobe(&self, arguments: &[&str]) -> Result<String, String> {
-        let output = Command::new(server_binary()).args(arguments).output().expect("it runs");
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        if output.status.success() { Ok(text) } else { Err(text) }
+    pub fn zenobe(&self, arguments: &[&str]) -> Result<String, String> {
+        run(Command::new(server_binary()).args(arguments))
     }
 
-    fn back_up(&self, place: &str) -> Result<String, String> {
+    /// A command that finds the disk full, too.
+    pub fn zenobe_there(&self, arguments: &[&str]) -> Result<String, String> {
+        let variables = Recorder::new(&self.limited).control(&self.control).variables();
+        run(Command::new(server_binary()).args(arguments).envs(variables))
+    }
+
+    pub fn back_up(&self, place: &str) -> Result<String, String> {
         self.zenobe(&["backup", "--to", place, "--endpoint", &self.server.endpoint()])
     }
 
@@ -82,7 +85,7 @@ impl Site {
         items
     }
 
-    fn items(&self) -> Vec<Value> {
+    pub fn items(&self) -> Vec<Value> {
         sorted(scan(&mut self.server.client(), TABLE, None))
     }
 
@@ -91,12 +94,19 @@ impl Site {
     }
 }
 
-fn sorted(mut items: Vec<Value>) -> Vec<Value> {
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if output.status.success() { Ok(text) } else { Err(text) }
+}
+
+pub fn sorted(mut items: Vec<Value>) -> Vec<Value> {
     items.sort_by_key(|item| item["pk"].to_string());
     items
 }
 
-fn get(client: &mut Client, path: &str) -> (u16, Value) {
+pub fn get(client: &mut Client, path: &str) -> (u16, Value) {
     let reply = client.send("GET", path, &[], b"").expect("the server answers");
     (reply.status, reply.body)
 }

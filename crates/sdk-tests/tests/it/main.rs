@@ -10,6 +10,8 @@ mod disk_faults;
 mod drill;
 #[cfg(target_os = "linux")]
 mod full_backup_disk;
+#[cfg(target_os = "linux")]
+mod full_disk_copies;
 mod histories;
 mod index_changes;
 mod io_failure;
