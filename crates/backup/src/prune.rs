@@ -44,8 +44,9 @@ pub async fn prune(repository: &Repository, keep: Keep, now_ms: u64) -> Result<P
     }
     let mut pruned = Pruned::default();
     for id in expendable(&manifests, keep) {
-        repository.delete(&manifest_key(&id)).await?;
+        // Cut off between the two, it is still a finished one, and not one that is being made.
         repository.delete(&started_key(&id)).await?;
+        repository.delete(&manifest_key(&id)).await?;
         manifests.retain(|manifest| manifest.id != id);
         pruned.snapshots += 1;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -29,11 +29,13 @@ pub enum Fault {
     Away,
 }
 
+type Faults = Arc<Mutex<Vec<(String, Fault, usize)>>>;
+
 #[derive(Debug, Default)]
 pub struct FaultyStore {
     below: InMemory,
     /// Which keys, what happens to them, and how often.
-    faults: Mutex<Vec<(String, Fault, usize)>>,
+    faults: Faults,
     puts: Mutex<Vec<String>>,
 }
 
@@ -58,14 +60,18 @@ impl FaultyStore {
     }
 
     fn fault(&self, key: &Path, kinds: &[Fault]) -> Option<Fault> {
-        let mut faults = self.faults.lock().unwrap();
-        let fits = |(part, fault, times): &&mut (String, Fault, usize)| {
-            *times > 0 && kinds.contains(fault) && key.as_ref().contains(&**part)
-        };
-        let (_, fault, times) = faults.iter_mut().find(fits)?;
-        *times -= 1;
-        Some(*fault)
+        fault(&self.faults, key, kinds)
     }
+}
+
+fn fault(faults: &Faults, key: &Path, kinds: &[Fault]) -> Option<Fault> {
+    let mut faults = faults.lock().unwrap();
+    let fits = |(part, fault, times): &&mut (String, Fault, usize)| {
+        *times > 0 && kinds.contains(fault) && key.as_ref().contains(&**part)
+    };
+    let (_, fault, times) = faults.iter_mut().find(fits)?;
+    *times -= 1;
+    Some(*fault)
 }
 
 fn away() -> Error {
@@ -188,7 +194,12 @@ impl ObjectStore for FaultyStore {
         &self,
         keys: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.below.delete_stream(keys)
+        let faults = Arc::clone(&self.faults);
+        let keys = keys.map(move |key| match key {
+            Ok(key) if fault(&faults, &key, &[Fault::Away]).is_some() => Err(away()),
+            key => key,
+        });
+        self.below.delete_stream(keys.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {

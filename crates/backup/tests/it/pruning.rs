@@ -9,7 +9,7 @@ use zenobe_backup::{BackupError, CpuShare, Repository, new_id};
 use zenobe_store::Stamp;
 use zenobe_testing::TemporaryDirectory;
 
-use crate::faulty_store::FaultyStore;
+use crate::faulty_store::{Fault, FaultyStore};
 use crate::list_source::{DATABASE, ListSource, repository, restored, until, until_shipped};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -25,6 +25,41 @@ async fn back_up(repository: &Repository, directory: &TemporaryDirectory, at_ms:
         .await
         .unwrap()
         .id
+}
+
+/// Wherever pruning is cut off, the next one removes the rest at once, and what is kept can be restored.
+#[tokio::test]
+async fn pruning_goes_on_where_it_was_cut_off() {
+    for part in ["started", "manifest", "files/"] {
+        let store = Arc::default();
+        let repository = repository(&store);
+        let directory = TemporaryDirectory::new("cut-off");
+        let write = |name: &str| std::fs::write(directory.path().join(name), name).unwrap();
+        write("old.sst");
+        back_up(&repository, &directory, 10 * DAY_MS).await;
+        std::fs::remove_file(directory.path().join("old.sst")).unwrap();
+        write("new.sst");
+        let kept = back_up(&repository, &directory, 10 * DAY_MS + 1).await;
+        store.fail(part, Fault::Away, usize::MAX);
+        prune(&repository, Keep::Backups(1), 10 * DAY_MS + 2).await.unwrap_err();
+        store.heal();
+        let manifest = repository.manifest(&kept).await.unwrap();
+        let check = async || {
+            let target = TemporaryDirectory::new("cut-off-target");
+            let fetched =
+                zenobe_backup::fetch::files(&repository, &manifest, target.path(), &[], &|_| {});
+            fetched.await.unwrap();
+            assert_eq!(std::fs::read(target.path().join("new.sst")).unwrap(), b"new.sst");
+        };
+        check().await;
+        let pruned = prune(&repository, Keep::Backups(1), 10 * DAY_MS + 3).await.unwrap();
+        assert!(!pruned.is_waiting, "{part}: nothing is being made");
+        let left = repository.contents().await.unwrap();
+        assert_eq!(left.finished().collect::<Vec<_>>(), [kept.as_str()], "{part}");
+        let files: usize = left.snapshots.values().map(|objects| objects.files.len()).sum();
+        assert_eq!(files, 1, "{part}: {left:?}");
+        check().await;
+    }
 }
 
 #[tokio::test]
