@@ -214,3 +214,51 @@ def latest(client, table):
     described = client.describe_continuous_backups(TableName=table)
     recovery = described["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
     return recovery["LatestRestorableDateTime"]
+
+
+def test_a_killed_export_leaves_nothing_behind(run, dynamodb, endpoint, tmp_path):
+    support.skip_if_aimed_elsewhere()
+    table = support.create_table(dynamodb, keys="pk:S")
+    put(dynamodb, table, *({"pk": {"S": f"k{n}"}, "n": {"N": str(n)}} for n in range(100)))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    store = ObjectStore()
+    try:
+        store.s3.create_bucket(Bucket="lake")
+        environment = {
+            "ZENOBE_S3_ENDPOINT": store.endpoint, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+            "TMPDIR": str(temporary),
+        }
+        arguments = ["export", table, "--to", "s3://lake/raw/"]
+        store.proxy.hold_after(0)
+        killed = subprocess.Popen(
+            [binary(), *arguments], env={**os.environ, "ZENOBE_ENDPOINT": endpoint, **environment},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        try:
+            support.wait_until(store.proxy.holds, "a file is held")
+        finally:
+            killed.kill()
+            killed.wait()
+        store.proxy.release()
+        assert len(list(temporary.iterdir())) == 1
+        found = store.s3.list_objects_v2(Bucket="lake").get("Contents", [])
+        assert not any(it["Key"].endswith("_SUCCESS") for it in found)
+        run(*arguments, **environment)
+        assert list(temporary.iterdir()) == []
+        store.s3.download_file("lake", f"raw/table={table}/part-00000.parquet", str(tmp_path / "x.parquet"))
+        assert query(f"SELECT count(*), sum(n) FROM read_parquet('{tmp_path}/x.parquet')") == [(100, 4950)]
+    finally:
+        store.close()
+
+
+def test_what_a_killed_export_left_on_the_disk_is_replaced(run, dynamodb, tmp_path):
+    table = support.create_table(dynamodb, keys="pk:S")
+    put(dynamodb, table, *({"pk": {"S": f"k{n}"}, "n": {"N": str(n)}} for n in range(10)))
+    waiting, part = tmp_path / f"lake/.zenobe-export-{table}", tmp_path / f"lake/table={table}/part-00000.parquet"
+    for left in (waiting / "0", part):
+        left.parent.mkdir(parents=True)
+        left.write_bytes(b"half of it")
+    run("export", table, "--to", tmp_path / "lake")
+    assert not waiting.exists()
+    assert query(f"SELECT count(*), sum(n) FROM read_parquet('{part}')") == [(10, 45)]

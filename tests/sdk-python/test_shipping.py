@@ -249,3 +249,22 @@ def test_backups_are_made_verified_and_pruned(store, serve, zenobe, tmp_path):
     assert "ranges agree with those of the original" in zenobe("backup", "verify", "--from", place)
     zenobe("restore", "--from", place, "--data", tmp_path / "restored")
     assert count(support.client(serve("restored").endpoint), table) == 40
+
+
+def test_a_killed_verification_leaves_nothing_behind(held, serve, zenobe, begin, tmp_path):
+    place = "s3://bucket/" + support.unique_name("killed-verify")
+    server = serve("data")
+    client = support.client(server.endpoint)
+    put(client, support.create_table(client), range(20))
+    zenobe("backup", "--to", place, "--endpoint", server.endpoint)
+    scratch = tmp_path / "scratch"
+    command = ["backup", "verify", "--from", place, "--scratch", scratch]
+    held.proxy.hold_after(3)
+    verify = begin(*command)
+    support.wait_until(held.proxy.holds, "a file is held")
+    verify.kill()
+    verify.communicate(timeout=SECONDS_MAX)
+    held.proxy.release()
+    assert len(list(scratch.iterdir())) == 1
+    assert "ranges agree with those of the original" in zenobe(*command)
+    assert list(scratch.iterdir()) == []

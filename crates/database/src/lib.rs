@@ -37,6 +37,7 @@ mod options;
 mod runtime_thread;
 #[cfg(test)]
 mod sample_table;
+mod scratch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,6 +61,9 @@ pub use moving::{MoveError, MoveProgress, MoveStage, MoveSummary, abandon_move, 
 pub use options::PostgresUrl;
 pub use options::{Location, NodeOptions, Options};
 pub use runtime_thread::RuntimeThread;
+// For the commands.
+#[doc(hidden)]
+pub use scratch::ScratchDirectory;
 pub use zenobe_api::{Operation, Wording};
 pub use zenobe_engine::ThroughputMode;
 pub use zenobe_engine::clock::{Clock, ManualClock, SystemClock};

@@ -1,6 +1,6 @@
 //! A restore drill: everything is fetched, applied, opened and read.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use zenobe_backup::restore_plan::{RestorePoint, plan};
@@ -9,6 +9,10 @@ use zenobe_transfer::objects::{ObjectLocation, ObjectStoreOptions};
 
 use super::restoring::{RestoreSummary, restore_plan};
 use super::{BackupObserver, BackupProgress, BackupStage, content};
+use crate::ScratchDirectory;
+
+/// How the names of the copies begin.
+const SCRATCH_KIND: &str = "zenobe-verify";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifySummary {
@@ -20,7 +24,8 @@ pub struct VerifySummary {
     pub elapsed: Duration,
 }
 
-/// Restores a state into a new directory below `scratch`, reads all of it, compares it with what was recorded, and removes it.
+/// Restores a state into a new directory below `scratch`, reads all of it, compares it with what was recorded, and removes it. Copies of earlier
+/// drills that were killed are removed, too.
 ///
 /// # Errors
 /// Like those of restoring, and if the content differs.
@@ -34,9 +39,10 @@ pub async fn verify(
     let begin = Instant::now();
     let repository = Repository::open(from, object_store, false)?;
     let plan = plan(&repository, target).await?;
-    let drill =
-        Drill(scratch.join(format!("zenobe-verify-{}-{}", plan.manifest.id, std::process::id())));
-    let restored = restore_plan(&repository, &plan, &drill.0, observe).await?;
+    let failed = |error| BackupError::Io { path: scratch.to_owned(), error };
+    let drill = ScratchDirectory::create(scratch, SCRATCH_KIND).map_err(failed)?;
+    let data = drill.data();
+    let restored = restore_plan(&repository, &plan, &data, observe).await?;
     let mut seen = (0, 0);
     let progress = BackupProgress { stage: BackupStage::Reading, ..BackupProgress::default() };
     let mut read = |rows, bytes| {
@@ -45,28 +51,15 @@ pub async fn verify(
     };
     let ranges_compared = match &plan.manifest.content {
         Some(expected) => {
-            content::compare(&drill.0, expected, &mut read).await?;
+            content::compare(&data, expected, &mut read).await?;
             Some(expected.ranges.len() as u64)
         }
         None => {
             // Every block that is read is compared with its own checksum.
-            content::sum(&drill.0, &mut CpuShare::full(), &mut read).await?;
+            content::sum(&data, &mut CpuShare::full(), &mut read).await?;
             None
         }
     };
     let (rows, bytes) = seen;
     Ok(VerifySummary { restored, rows, bytes, ranges_compared, elapsed: begin.elapsed() })
-}
-
-/// The directory of the drill, removed at its end.
-struct Drill(PathBuf);
-
-impl Drop for Drill {
-    fn drop(&mut self) {
-        if self.0.exists()
-            && let Err(error) = std::fs::remove_dir_all(&self.0)
-        {
-            tracing::warn!(path = %self.0.display(), %error, "cannot remove the copy that was verified");
-        }
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
+use zenobe_database::ScratchDirectory;
 use zenobe_transfer::objects::{Bucket, ObjectLocation, ObjectStoreEndpoint, ObjectStoreOptions};
 
 use super::{ExportError, ExportFormat};
@@ -25,7 +26,14 @@ pub struct Destination {
     entity: Option<String>,
     part: usize,
     written: BTreeSet<String>,
-    spool: PathBuf,
+    spool: Waiting,
+}
+
+/// Where items wait until they are written.
+enum Waiting {
+    Scratch(ScratchDirectory),
+    /// Beside the files, where the next export of the table replaces it.
+    Beside(PathBuf),
 }
 
 impl Destination {
@@ -45,9 +53,11 @@ impl Destination {
                     _ => format!("{prefix}/{folder}"),
                 };
                 let name = format!("s3://{bucket}/{root}");
-                let process = std::process::id();
-                let spool = std::env::temp_dir().join(format!("zenobe-export-{table}-{process}"));
-                (Bucket::open(&options, bucket)?, name, root, spool)
+                let temporary = std::env::temp_dir();
+                let failed = |error| ExportError::Write { path: temporary.clone(), error };
+                let scratch =
+                    ScratchDirectory::create(&temporary, "zenobe-export").map_err(failed)?;
+                (Bucket::open(&options, bucket)?, name, root, Waiting::Scratch(scratch))
             }
             ObjectLocation::Path(path) => {
                 let failed = |error| ExportError::Write { path: path.clone(), error };
@@ -55,7 +65,7 @@ impl Destination {
                 let absolute = std::path::absolute(path).map_err(failed)?;
                 let name = path.join(&folder).display().to_string();
                 let spool = absolute.join(format!(".zenobe-export-{table}"));
-                (Bucket::in_directory(&absolute, &name)?, name, folder, spool)
+                (Bucket::in_directory(&absolute, &name)?, name, folder, Waiting::Beside(spool))
             }
         };
         let (entity, part, written) = (None, 0, BTreeSet::new());
@@ -73,7 +83,10 @@ impl Destination {
 
     /// Where items may wait.
     pub fn spool_directory(&self) -> PathBuf {
-        self.spool.clone()
+        match &self.spool {
+            Waiting::Scratch(scratch) => scratch.data(),
+            Waiting::Beside(path) => path.clone(),
+        }
     }
 
     /// The files of an earlier export, which this one replaces.
