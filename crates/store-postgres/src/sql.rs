@@ -182,6 +182,11 @@ statements! {
         "INSERT INTO zenobe_commit (id, fenced, at) VALUES ($1, $2, now())";
     find_commit(BYTEA):
         "SELECT fenced FROM zenobe_commit WHERE id = $1";
+    // A row that is no commit's, because its id is shorter, says when records were last collected.
+    claim_collection(FLOAT8):
+        "INSERT INTO zenobe_commit (id, fenced, at) VALUES ('collected'::bytea, true, now())
+         ON CONFLICT (id) DO UPDATE SET at = excluded.at
+         WHERE zenobe_commit.at < excluded.at - $1 * interval '1 second'";
     collect_commits(FLOAT8):
         "DELETE FROM zenobe_commit WHERE at < now() - $1 * interval '1 second'";
 }

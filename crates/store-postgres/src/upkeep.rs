@@ -7,14 +7,19 @@ use std::time::Duration;
 use zenobe_store::Result;
 
 use crate::dialect::Dialect;
-use crate::pool::Pool;
+use crate::pool::{Pool, Purpose};
+use crate::sql::Session;
 use crate::statement_error::StatementError;
 
 const PERIOD: Duration = Duration::from_secs(30);
-/// Nodes ask for an outcome within a minute of the commit, or never.
-const COMMIT_AGE_MAX_SECONDS: f64 = 3600.0;
+/// How often one of the nodes that share the store collects records of commits. That reads all of
+/// them: an index of their times would cost something in every commit.
+const COLLECTION_PERIOD_SECONDS: f64 = 60.0;
+/// A node asks for the outcome of a commit for a minute at most. The rest is for what may hold it up
+/// before.
+const COMMIT_AGE_MAX_SECONDS: f64 = 600.0;
 
-/// Runs once, which shows that the store responds, then continues in the background.
+/// Measures once, which shows that the store responds, then continues in the background.
 pub async fn start(pool: &Arc<Pool>, size_bytes: &Arc<AtomicU64>) -> Result<()> {
     measure(pool, size_bytes).await?;
     let (pool, size_bytes) = (Arc::downgrade(pool), Arc::clone(size_bytes));
@@ -39,11 +44,19 @@ async fn run(pool: Weak<Pool>, size_bytes: Arc<AtomicU64>) {
     }
 }
 
+/// Deletes old records, unless a node has done so a moment ago.
 async fn collect(pool: &Arc<Pool>) -> Result<()> {
-    let session = pool.reader().await?;
-    let collect = &session.statements.collect_commits;
-    let collected = session.client.execute(collect, &[&COMMIT_AGE_MAX_SECONDS]).await;
-    collected.map(drop).map_err(|error| StatementError::from(error).into_error())
+    // Not on a connection for reads: they would wait for this, which waits for a standby.
+    let connection = pool.session(Purpose::View).await?;
+    let Session { client, statements } = connection.session();
+    let failed = |error| StatementError::from(error).into_error();
+    let claim = &statements.claim_collection;
+    let claimed = client.execute(claim, &[&COLLECTION_PERIOD_SECONDS]).await.map_err(failed)?;
+    if claimed > 0 {
+        let collect = &statements.collect_commits;
+        client.execute(collect, &[&COMMIT_AGE_MAX_SECONDS]).await.map_err(failed)?;
+    }
+    Ok(())
 }
 
 async fn measure(pool: &Arc<Pool>, size_bytes: &AtomicU64) -> Result<()> {
@@ -56,4 +69,48 @@ async fn measure(pool: &Arc<Pool>, size_bytes: &AtomicU64) -> Result<()> {
     let row = row.map_err(|error| StatementError::from(error).into_error())?;
     size_bytes.store(row.get::<_, i64>(0) as u64, Ordering::Relaxed);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use zenobe_store::conformance::block_on;
+    use zenobe_testing::Postgres;
+
+    use super::*;
+    use crate::{Options, PostgresStore};
+
+    #[test]
+    fn one_node_in_a_period_collects_old_records_and_no_others() {
+        let server = Postgres::shared();
+        let url = server.database();
+        let open = || block_on(PostgresStore::open(&url, Options::default())).expect("it opens");
+        let nodes = [open(), open()];
+        let database = url.rsplit('/').next().unwrap().split('?').next().unwrap();
+        let record = |id: &str, age_minutes: u32| {
+            server.execute(
+                database,
+                &format!(
+                    "INSERT INTO zenobe_commit VALUES ('{id}', false, now() - interval '{age_minutes} minutes')"
+                ),
+            );
+        };
+        let left = || {
+            let ids = "SELECT convert_from(id, 'UTF8') FROM zenobe_commit WHERE length(id) = 16 ORDER BY id";
+            server.execute(database, ids).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let collect = |node: &PostgresStore| block_on(collect(&node.pool)).expect("it collects");
+
+        record("younger_________", 9);
+        record("older___________", 11);
+        collect(&nodes[0]);
+        assert_eq!(left(), ["younger_________"]);
+        record("older___________", 11);
+        nodes.iter().for_each(collect);
+        assert_eq!(left().len(), 2, "it was done a moment ago");
+        let past =
+            "UPDATE zenobe_commit SET at = at - interval '61 seconds' WHERE id = 'collected'";
+        server.execute(database, past);
+        collect(&nodes[1]);
+        assert_eq!(left(), ["younger_________"]);
+    }
 }
