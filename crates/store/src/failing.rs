@@ -15,8 +15,8 @@ pub enum WriteFailure {
     None,
     /// They fail with this error, and commit nothing.
     Refused(Error),
-    /// So many are committed. The one after them fails with this error and commits nothing; later ones are committed again.
-    RefusedOnce { after: usize, error: Error },
+    /// This many are committed. All after them fail with this error and commit nothing, as if the process had died.
+    RefusedAfter { writes: usize, error: Error },
     /// They are committed, but the caller gets this error.
     AnswerLost(Error),
 }
@@ -40,13 +40,9 @@ impl FailingStore {
     fn take(&self) -> WriteFailure {
         let mut failure = self.failure.lock();
         match &mut *failure {
-            WriteFailure::RefusedOnce { after: 0, error } => {
-                let refused = WriteFailure::Refused(error.clone());
-                *failure = WriteFailure::None;
-                refused
-            }
-            WriteFailure::RefusedOnce { after, .. } => {
-                *after -= 1;
+            WriteFailure::RefusedAfter { writes: 0, error } => WriteFailure::Refused(error.clone()),
+            WriteFailure::RefusedAfter { writes, .. } => {
+                *writes -= 1;
                 WriteFailure::None
             }
             other => other.clone(),
@@ -70,7 +66,7 @@ impl Layer for FailingStore {
                 let write = self.below.write(set, decide);
                 async move { write.await.and(Err(error)) }.boxed()
             }
-            WriteFailure::None | WriteFailure::RefusedOnce { .. } => self.below.write(set, decide),
+            WriteFailure::None | WriteFailure::RefusedAfter { .. } => self.below.write(set, decide),
         }
     }
 }

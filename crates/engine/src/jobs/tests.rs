@@ -127,6 +127,18 @@ fn new_store() -> (Arc<dyn Store>, Arc<ManualClock>) {
     (Arc::new(MemoryStore::new()), Arc::new(ManualClock::new(NOW_MS)))
 }
 
+async fn new_engine() -> (Arc<Engine>, Arc<ManualClock>) {
+    let (store, clock) = new_store();
+    (open(&store, &clock).await, clock)
+}
+
+/// Creates table `t`.
+async fn new_table(engine: &Engine) -> Arc<Table> {
+    let name = name_of("t");
+    engine.create_table(create_table(&name)).await.unwrap();
+    engine.table(&name).await.unwrap()
+}
+
 async fn start(engine: &Engine, table: &str, token: Option<&str>) -> JobRow {
     match engine.start_job(new_job(table, token)).await.unwrap() {
         Started::New(row) => row,
@@ -169,7 +181,7 @@ async fn a_table_appears_when_its_job_ends() {
     assert!(matches!(again, Err(Error::TableFilling { .. })));
     drop(engine);
 
-    // Another process goes on where the first one stopped.
+    // Another process continues where the first one stopped.
     let engine = open(&store, &clock).await;
     assert!(matches!(engine.table(&name).await, Err(Error::TableNotFound { .. })));
     let filler = Arc::new(Filler::default());
@@ -185,7 +197,7 @@ async fn a_table_appears_when_its_job_ends() {
     engine.delete_table(&name).await.unwrap();
 }
 
-/// Whoever waits for a table asks at any moment, also while its job ends.
+/// A client that waits for a table may ask at any moment, even while its job ends.
 #[tokio::test]
 async fn a_table_is_described_while_its_job_ends() {
     let mut descriptions = 0;
@@ -221,8 +233,7 @@ async fn a_table_is_described_while_its_job_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_panics_is_tried_again_and_stops_no_other() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, _) = new_engine().await;
     engine.add_job_handler(Arc::new(Filler {
         fails_at: Some(2),
         failures_left: AtomicUsize::new(1),
@@ -239,8 +250,7 @@ async fn a_job_that_panics_is_tried_again_and_stops_no_other() {
 /// A job that waits to be tried again lets others run.
 #[tokio::test(start_paused = true)]
 async fn jobs_that_fail_do_not_hold_back_the_others() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, clock) = new_engine().await;
     engine.add_job_handler(Arc::new(Filler {
         fails_at: Some(2),
         failures_left: AtomicUsize::new(usize::MAX),
@@ -271,8 +281,7 @@ impl JobHandler for Stuck {
 
 #[tokio::test(start_paused = true)]
 async fn slow_jobs_hold_back_only_their_kind() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, clock) = new_engine().await;
     engine.add_job_handler(Arc::new(Stuck));
     engine.add_job_handler(Arc::new(Filler::default()));
     for number in 0..5 {
@@ -288,8 +297,7 @@ async fn slow_jobs_hold_back_only_their_kind() {
 
 #[tokio::test]
 async fn a_job_that_gives_up_leaves_no_table() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, _) = new_engine().await;
     engine.add_job_handler(Arc::new(Filler {
         fails_at: Some(2),
         failures_left: AtomicUsize::new(1),
@@ -309,15 +317,18 @@ async fn a_job_that_gives_up_leaves_no_table() {
         items += 1;
         ControlFlow::Continue(())
     };
-    store.scan(KeyRange::prefix(b"T".to_vec()), Direction::Forward, &mut visit).await.unwrap();
+    engine
+        .store
+        .scan(KeyRange::prefix(b"T".to_vec()), Direction::Forward, &mut visit)
+        .await
+        .unwrap();
     assert_eq!(items, 0);
     engine.create_table(create_table(&name_of("t"))).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_job_can_be_cancelled_before_it_starts() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, _) = new_engine().await;
     let row = start(&engine, "t", None).await;
     let cancelled = engine.cancel_job(&namespace(), "fill", &row.id).await.unwrap().unwrap();
     assert_eq!(cancelled.status, JobStatus::Cancelling);
@@ -331,8 +342,7 @@ async fn a_job_can_be_cancelled_before_it_starts() {
 
 #[tokio::test]
 async fn a_token_stands_for_one_job_for_a_while() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, clock) = new_engine().await;
     let first = start(&engine, "t", Some("token")).await;
     let second = engine.start_job(new_job("u", Some("token"))).await.unwrap();
     assert_eq!(second, Started::Existing(first.clone()));
@@ -350,8 +360,7 @@ async fn a_token_stands_for_one_job_for_a_while() {
 
 #[tokio::test]
 async fn jobs_are_forgotten_long_after_their_end() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, clock) = new_engine().await;
     engine.add_job_handler(Arc::new(Filler::default()));
     let row = start(&engine, "t", Some("token")).await;
     engine.run_pending_work().await.unwrap();
@@ -373,11 +382,9 @@ async fn load(engine: &Engine, table: &Arc<Table>, items: &[EncodedItem]) -> Vec
 
 #[tokio::test]
 async fn faulty_items_do_not_hold_back_the_others() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, _) = new_engine().await;
     let name = name_of("t");
-    engine.create_table(create_table(&name)).await.unwrap();
-    let table = engine.table(&name).await.unwrap();
+    let table = new_table(&engine).await;
     let item =
         |value: AttributeValue| EncodedItem::encode(&Attributes::from([("pk".to_owned(), value)]));
     let text = |text: &str| item(AttributeValue::S(text.into()));
@@ -397,11 +404,9 @@ async fn faulty_items_do_not_hold_back_the_others() {
 /// As if the items had been put one after the other.
 #[tokio::test]
 async fn the_last_of_several_items_with_one_key_stays() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, _) = new_engine().await;
     let name = name_of("t");
-    engine.create_table(create_table(&name)).await.unwrap();
-    let table = engine.table(&name).await.unwrap();
+    let table = new_table(&engine).await;
     let text = |text: &str| AttributeValue::S(text.into());
     let item = |(key, value): &(&str, &str)| {
         let attributes = [("pk".to_owned(), text(key)), ("v".to_owned(), text(value))];
@@ -423,7 +428,7 @@ async fn the_last_of_several_items_with_one_key_stays() {
     }
 }
 
-/// Racing starts find each other, whoever is first.
+/// Racing starts find each other, no matter which is first.
 #[tokio::test]
 async fn a_sole_job_has_its_table_to_itself() {
     for seed in 0..20 {
@@ -467,11 +472,9 @@ async fn a_sole_job_has_its_table_to_itself() {
 /// What a step has put is done, even if nothing happens after it.
 #[tokio::test]
 async fn items_and_progress_are_stored_in_one_write() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, _) = new_engine().await;
     let name = name_of("t");
-    engine.create_table(create_table(&name)).await.unwrap();
-    let table = engine.table(&name).await.unwrap();
+    let table = new_table(&engine).await;
     let row = start(&engine, "t", None).await;
     let mut job = Job::new(row.clone(), Lease::default());
     let item = |key: &str| {
@@ -514,11 +517,9 @@ async fn items_and_progress_are_stored_in_one_write() {
 /// What a job copies is read back under the keys of the new table, counted once, and put only together with the progress.
 #[tokio::test]
 async fn copies_are_put_in_the_write_that_stores_the_progress() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
+    let (engine, _) = new_engine().await;
     let name = name_of("t");
-    engine.create_table(create_table(&name)).await.unwrap();
-    let table = engine.table(&name).await.unwrap();
+    let table = new_table(&engine).await;
     let row = start(&engine, "t", None).await;
     let mut job = Job::new(row.clone(), Lease::default());
     let source = keyspace::item_prefix(TableId(1_000));
@@ -579,11 +580,8 @@ async fn copies_are_put_in_the_write_that_stores_the_progress() {
 /// Conditions hold or fail as if the items were put one after the other.
 #[tokio::test]
 async fn a_load_with_conditions_ends_before_an_item_that_it_has() {
-    let (store, clock) = new_store();
-    let engine = open(&store, &clock).await;
-    let name = name_of("t");
-    engine.create_table(create_table(&name)).await.unwrap();
-    let table = engine.table(&name).await.unwrap();
+    let (engine, _) = new_engine().await;
+    let table = new_table(&engine).await;
     let mut job = Job::new(start(&engine, "t", None).await, Lease::default());
     let item = |key: &str, value: u64| {
         let key = AttributeValue::S(key.into());

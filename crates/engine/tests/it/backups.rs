@@ -18,42 +18,23 @@ use zenobe_store::memory::MemoryStore;
 use zenobe_value::{AttributeValue, Attributes};
 
 use crate::support::commands::Script;
+use crate::support::world::{DAY_MS, START_MS, World};
 use crate::support::{block_on, count_keys, on_each_store, open, open_with};
-
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-const START_MS: u64 = 100 * DAY_MS;
 
 /// What a table holds, in the order of its keys.
 type State = Vec<Attributes>;
 
-struct World {
-    store: Arc<MemoryStore>,
-    clock: Arc<ManualClock>,
-    script: Script,
-}
-
 impl World {
-    /// Table `t`, without recovery.
-    async fn new(store: MemoryStore) -> World {
-        let clock = Arc::new(ManualClock::new(START_MS));
-        let store = Arc::new(store);
-        let mut script = open(store.clone(), &clock).await;
-        assert_eq!(script.run(&["create t pk:S"]).await, "ok\n");
-        World { store, clock, script }
-    }
-
-    fn engine(&self) -> &Arc<Engine> {
-        self.script.engine()
+    /// With table `t`, without recovery.
+    async fn with_table(store: MemoryStore) -> World {
+        let mut world = World::new(store).await;
+        assert_eq!(world.script.run(&["create t pk:S"]).await, "ok\n");
+        world
     }
 
     async fn put(&mut self, key: &str, value: u32) {
         let text = self.script.run(&[&format!(r#"put t {{"pk": "{key}", "v": {value}}}"#)]).await;
         assert!(!text.starts_with("error"), "{text}");
-    }
-
-    async fn recover(&self, is_on: bool) {
-        let table = self.script.table("t");
-        self.engine().update_continuous_backups(&table, is_on, None).await.unwrap();
     }
 
     /// Backs up `t`, and returns the backup's id.
@@ -70,11 +51,6 @@ impl World {
 
     async fn state(&self, table: &str) -> State {
         state(self.engine(), &self.script.table(table)).await
-    }
-
-    /// How many keys of the store begin with this byte.
-    async fn count(&self, kind: u8) -> usize {
-        count_keys(&*self.store, kind).await
     }
 
     /// What a backup holds: restores it into a table, and removes that again.

@@ -13,41 +13,16 @@ use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
 
 use crate::support::commands::Script;
-use crate::support::{Fixture, block_on, count_keys, on_each_store, open};
-
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-const START_MS: u64 = 100 * DAY_MS;
-
-struct World {
-    store: Arc<MemoryStore>,
-    clock: Arc<ManualClock>,
-    script: Script,
-}
+use crate::support::world::{DAY_MS, START_MS, World};
+use crate::support::{Fixture, block_on, on_each_store, open};
 
 impl World {
-    async fn new(store: MemoryStore) -> World {
-        let clock = Arc::new(ManualClock::new(START_MS));
-        let store = Arc::new(store);
-        let script = open(store.clone(), &clock).await;
-        World { store, clock, script }
-    }
-
     /// Table `t` with recovery for this many days.
     async fn with_recovery(store: MemoryStore, days: u32) -> World {
         let mut world = World::new(store).await;
         world.script.run(&["create t pk:S"]).await;
         world.recover(true, Some(days)).await;
         world
-    }
-
-    async fn recover(&self, is_on: bool, days: Option<u32>) {
-        let (engine, name) = (self.script.engine(), self.script.table("t"));
-        engine.update_continuous_backups(&name, is_on, days).await.unwrap();
-    }
-
-    /// How many keys of the store begin with this byte.
-    async fn count(&self, kind: u8) -> usize {
-        count_keys(&*self.store, kind).await
     }
 
     async fn value_as_of(&self, second: u64) -> Result<Option<String>, Error> {

@@ -408,9 +408,10 @@ async fn a_scheduled_action_that_failed_is_run_again() {
     }
     // The limits are set, but the table can't be changed.
     let error = zenobe_store::Error::Unavailable { detail: "away".into() };
-    store.set(WriteFailure::RefusedOnce { after: 1, error });
+    store.set(WriteFailure::RefusedAfter { writes: 1, error });
     world.clock.advance_ms(MINUTE_MS);
     world.scaling.run_due().await.unwrap_err();
+    store.set(WriteFailure::None);
     assert_eq!((world.units().await, world.activities().await.len()), ((5, 5), 0));
     world.scaling.run_due().await.unwrap();
     assert_eq!(world.units().await, (5, 17));

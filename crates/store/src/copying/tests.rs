@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 
 use super::*;
 use crate::conformance::{Random, block_on, commit, entries};
+use crate::failing::{FailingStore, WriteFailure};
 use crate::layer::Layer;
 use crate::memory::MemoryStore;
 use crate::{Batch, CommitOutcome, Decide, Decision, LogEnd, Mutation, Value, Visitor, WriteSet};
@@ -48,10 +49,15 @@ fn contents(store: &dyn Store) -> Contents {
     (found, block_on(store.log_ends(&[], 1_000)).unwrap())
 }
 
+/// The target, which fails after this many writes as if the process had died.
+fn dying(target: &Arc<dyn Store>, writes: usize) -> FailingStore {
+    let store = FailingStore::new(Arc::clone(target));
+    store.set(WriteFailure::RefusedAfter { writes, error: Error::Closed });
+    store
+}
+
 /// What goes wrong in the target's writes.
 enum Fault {
-    /// Everything from this write on fails, as if the process had died.
-    DiesAt(usize),
     /// This write loses an entry, or changes one.
     Loses(usize),
     Changes(usize),
@@ -101,9 +107,6 @@ impl Layer for FaultyTarget {
     ) -> BoxFuture<'a, crate::Result<CommitOutcome>> {
         let write = self.writes.fetch_add(1, Ordering::SeqCst);
         async move {
-            if matches!(self.fault, Fault::DiesAt(at) if write >= at) {
-                return Err(Error::Closed);
-            }
             let mut damaging = |reads: &[Option<Value>]| match decide(reads) {
                 Decision::Commit(mut batch) => {
                     self.damage(write, &mut batch);
@@ -124,8 +127,7 @@ fn a_copy_continues_wherever_it_was_cut_off() {
     let mut at = 0;
     loop {
         let target: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let faulty = FaultyTarget::new(&target, Fault::DiesAt(at));
-        let first = block_on(copy_all(&*source, &faulty, None, 1));
+        let first = block_on(copy_all(&*source, &dying(&target, at), None, 1));
         let is_done = first.is_ok();
         if !is_done && at > 0 {
             let obstacle = block_on(check_servable(&*target)).unwrap();
@@ -154,8 +156,7 @@ fn a_copy_continues_wherever_it_was_cut_off() {
 fn a_copy_of_what_has_changed_since_is_compared_from_the_start() {
     let source = filled(300);
     let target: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let faulty = FaultyTarget::new(&target, Fault::DiesAt(12));
-    block_on(copy_all(&*source, &faulty, None, 1)).unwrap_err();
+    block_on(copy_all(&*source, &dying(&target, 12), None, 1)).unwrap_err();
     commit(&*source, |batch| {
         batch.delete("row/00003");
         batch.put("row/00004x", "new");
@@ -194,8 +195,7 @@ fn only_an_empty_target_is_filled() {
     assert!(matches!(copied, Err(CopyError::NotEmpty)), "{copied:?}");
 
     let target: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let faulty = FaultyTarget::new(&target, Fault::DiesAt(1));
-    block_on(copy_all(&*source, &faulty, None, 1)).unwrap_err();
+    block_on(copy_all(&*source, &dying(&target, 1), None, 1)).unwrap_err();
     let options = Options::default();
     let other =
         block_on(StoreCopy::begin(&*source, &*target, None, (1, "other"), options, &|_| {}));

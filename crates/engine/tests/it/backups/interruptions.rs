@@ -4,36 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
+use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::layer::Layer;
 use zenobe_store::{CommitOutcome, Decide, Key, Result as StoreResult, Value, WriteSet};
 
 use super::*;
-
-/// Commits this many writes, and then fails as if the process had died.
-struct DyingStore {
-    below: Arc<dyn Store>,
-    writes_left: AtomicUsize,
-}
-
-impl Layer for DyingStore {
-    fn below(&self) -> &Arc<dyn Store> {
-        &self.below
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: WriteSet<'a>,
-        decide: &'a mut Decide<'a>,
-    ) -> BoxFuture<'a, StoreResult<CommitOutcome>> {
-        let left = self
-            .writes_left
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        match left {
-            Ok(_) => self.below.write(set, decide),
-            Err(_) => std::future::ready(Err(zenobe_store::Error::Closed)).boxed(),
-        }
-    }
-}
 
 /// More than the job can copy, or the restore write, in one step.
 const ITEMS: u64 = 120;
@@ -66,7 +41,8 @@ async fn change(world: &mut World, round: u32) {
 /// Works until the process dies. Returns whether it had nothing left to do before.
 async fn work_and_die(world: &World, writes: usize) -> bool {
     let below = world.store.clone();
-    let store = Arc::new(DyingStore { below, writes_left: AtomicUsize::new(writes) });
+    let store = Arc::new(FailingStore::new(below));
+    store.set(WriteFailure::RefusedAfter { writes, error: zenobe_store::Error::Closed });
     let script = open(store.clone(), &world.clock).await;
     let outcome = script.engine().run_pending_work().await;
     let is_done = outcome.is_ok();
@@ -86,7 +62,7 @@ async fn reopen(world: &mut World) {
 fn dies_everywhere(meanwhile: &impl AsyncFn(&mut World)) {
     on_each_store(async |store| {
         for writes in 0.. {
-            let mut world = World::new(store()).await;
+            let mut world = World::with_table(store()).await;
             fill(&world, 7).await;
             let before = world.state("t").await;
             let id = world.back_up().await;
@@ -130,7 +106,7 @@ fn a_copy_and_a_restore_go_on_without_the_table() {
 fn a_backup_can_be_deleted_while_it_is_copied() {
     on_each_store(async |store| {
         for writes in 0.. {
-            let mut world = World::new(store()).await;
+            let mut world = World::with_table(store()).await;
             fill(&world, 7).await;
             let id = world.back_up().await;
             change(&mut world, 1).await;
@@ -198,8 +174,8 @@ impl Layer for ForgetfulStore {
 #[tokio::test(start_paused = true)]
 async fn steps_whose_answers_are_lost_are_done_once() {
     for is_copied in [false, true] {
-        let mut world = World::new(MemoryStore::new()).await;
-        world.recover(true).await;
+        let mut world = World::with_table(MemoryStore::new()).await;
+        world.recover(true, None).await;
         fill(&world, 7).await;
         let before = world.state("t").await;
         let id = world.back_up().await;

@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_backup_keeps_one_moment_before_and_after_it_is_copied() {
     on_each_store(async |store| {
-        let mut world = World::new(store()).await;
+        let mut world = World::with_table(store()).await;
         for key in 0..20 {
             world.put(&key.to_string(), key).await;
         }
@@ -45,7 +45,7 @@ fn a_backup_keeps_one_moment_before_and_after_it_is_copied() {
 #[test]
 fn an_empty_table_can_be_backed_up() {
     on_each_store(async |store| {
-        let mut world = World::new(store()).await;
+        let mut world = World::with_table(store()).await;
         let held = world.back_up().await;
         world.put("a", 1).await;
         assert_eq!(world.restored(&held).await, State::new());
@@ -57,7 +57,7 @@ fn an_empty_table_can_be_backed_up() {
 fn a_deleted_backup_leaves_nothing() {
     on_each_store(async |store| {
         for is_copied in [false, true] {
-            let mut world = World::new(store()).await;
+            let mut world = World::with_table(store()).await;
             world.put("a", 1).await;
             let id = world.back_up().await;
             world.put("a", 2).await;
@@ -93,9 +93,9 @@ fn a_deleted_backup_leaves_nothing() {
 fn a_table_deleted_while_it_is_copied_stays_until_then() {
     on_each_store(async |store| {
         for has_recovery in [false, true] {
-            let mut world = World::new(store()).await;
+            let mut world = World::with_table(store()).await;
             if has_recovery {
-                world.recover(true).await;
+                world.recover(true, None).await;
             }
             world.put("a", 1).await;
             let first = world.back_up().await;
@@ -129,11 +129,11 @@ fn a_table_deleted_while_it_is_copied_stays_until_then() {
 #[test]
 fn recovery_may_be_switched_while_a_backup_is_copied() {
     on_each_store(async |store| {
-        let mut world = World::new(store()).await;
+        let mut world = World::with_table(store()).await;
         world.put("a", 1).await;
         let id = world.back_up().await;
         world.put("a", 2).await;
-        world.recover(true).await;
+        world.recover(true, None).await;
         world.put("a", 3).await;
         let restored = world.restored(&id).await;
         assert_eq!(number(&restored[0], "v"), 1);
@@ -142,7 +142,7 @@ fn recovery_may_be_switched_while_a_backup_is_copied() {
 
         let id = world.back_up().await;
         world.put("a", 4).await;
-        world.recover(false).await;
+        world.recover(false, None).await;
         world.put("a", 5).await;
         assert_eq!(world.count(b'U').await, 4, "the backup still needs them");
         world.script.check_consistency().await;
@@ -167,7 +167,7 @@ async fn keep_busy(world: &World, job: &zenobe_engine::jobs::JobRow) -> Script {
 #[test]
 fn trimming_waits_for_backups() {
     block_on(async {
-        let mut world = World::new(MemoryStore::shared()).await;
+        let mut world = World::with_table(MemoryStore::shared()).await;
         let table = world.script.table("t");
         world.engine().update_continuous_backups(&table, true, Some(1)).await.unwrap();
         world.put("a", 1).await;
@@ -195,7 +195,7 @@ fn trimming_waits_for_backups() {
 #[test]
 fn what_only_earlier_backups_needed_is_trimmed() {
     block_on(async {
-        let mut world = World::new(MemoryStore::shared()).await;
+        let mut world = World::with_table(MemoryStore::shared()).await;
         world.put("a", 1).await;
         let first = world.back_up().await;
         world.put("a", 2).await;
@@ -220,7 +220,7 @@ fn what_only_earlier_backups_needed_is_trimmed() {
 #[test]
 fn one_restore_at_a_time() {
     on_each_store(async |store| {
-        let mut world = World::new(store()).await;
+        let mut world = World::with_table(store()).await;
         world.put("a", 1).await;
         let id = world.back_up().await;
         let both = join(world.begin_restore(&id, "one"), world.begin_restore(&id, "other")).await;
@@ -245,7 +245,7 @@ fn one_restore_at_a_time() {
 #[test]
 fn so_many_backups_of_a_table_can_wait() {
     on_each_store(async |store| {
-        let world = World::new(store()).await;
+        let world = World::with_table(store()).await;
         for _ in 0..50 {
             world.back_up().await;
         }
@@ -260,7 +260,7 @@ fn so_many_backups_of_a_table_can_wait() {
 #[test]
 fn lists_are_in_the_order_of_time_and_can_be_continued() {
     on_each_store(async |store| {
-        let mut world = World::new(store()).await;
+        let mut world = World::with_table(store()).await;
         world.script.run(&["create other pk:S"]).await;
         let mut ids = Vec::new();
         for number in 0..9 {

@@ -7,6 +7,7 @@ pub mod notation;
 pub mod output;
 pub mod streams;
 pub mod wall_clock;
+pub mod world;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
