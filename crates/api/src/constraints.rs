@@ -133,8 +133,8 @@ impl<T: PartialEq> Enumeration<T> {
     }
 }
 
-/// How much of a list or map a violation prints. The request chooses how long it is, and more would
-/// help nobody.
+/// How much of a list or map a violation prints. The request decides how long it is, and nobody needs
+/// more.
 const PRINTED_ELEMENTS_MAX: usize = 256;
 const PRINTED_SIZE_BYTES_MAX: usize = 64 * 1024;
 

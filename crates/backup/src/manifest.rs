@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub id: String,
-    /// The generation of the log that goes on after the snapshot; `None` if nobody ships it.
+    /// The generation of the log that continues after the snapshot; `None` if the log is not shipped.
     pub generation: Option<String>,
     /// A number that all copies of the database share.
     pub database: u64,

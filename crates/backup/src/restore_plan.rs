@@ -29,7 +29,7 @@ pub struct RestorePlan {
     pub until: Stamp,
 }
 
-/// A finished snapshot, and how far its generation goes on.
+/// A finished snapshot, and how far its generation continues.
 #[derive(Debug, Clone)]
 struct Candidate {
     manifest: Manifest,

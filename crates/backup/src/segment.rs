@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A [`Chain`] checks what one segment can't know: that none is missing, that none comes twice, and that
-//! sequence numbers and stamps go on.
+//! sequence numbers and stamps continue from one to the next.
 
 use sha2::{Digest, Sha256};
 use zenobe_store::Stamp;

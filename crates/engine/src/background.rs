@@ -6,7 +6,7 @@
 //! space are kept in memory: they are hints, and a store finds the space by itself in time.
 //!
 //! If several engines share a store, only one does each kind of work at a time ([`crate::lease`]).
-//! Each round starts from the definitions stored by then, whichever engine stored them.
+//! Each round reads the stored definitions first, because another engine may have changed them.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -106,7 +106,7 @@ impl Work {
         }
     }
 
-    /// Whether it deletes what is past. A node whose clock has jumped must not do it.
+    /// Whether it deletes what has expired. A node whose clock has jumped must not do that.
     fn goes_by_the_clock(self) -> bool {
         matches!(self, Work::Expiry | Work::Streams | Work::Tokens | Work::History)
     }
@@ -208,7 +208,7 @@ impl Engine {
     /// Does the pending work of one kind. Returns how long to rest unless woken.
     async fn work_once(&self, work: Work) -> Result<Duration> {
         if !self.is_needed(work) {
-            // Whoever shares the store wakes this work.
+            // Sharing the store wakes this work.
             return Ok(IDLE_DELAY);
         }
         let Some(lease) = self.lease_of(work).await? else { return Ok(self.lease_interval()) };

@@ -26,7 +26,7 @@ pub(crate) use pages::{CachedRequest, PageCache};
 
 use crate::Engine;
 
-/// How large a cache may be, and how old what it answers.
+/// How large a cache may be, and how old its answers may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheOptions {
     /// The bytes of all entries, with an estimate of what the cache itself needs for each.

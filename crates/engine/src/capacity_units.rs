@@ -12,9 +12,9 @@ const READ_UNIT_SIZE_BYTES: u64 = 4096;
 const WRITE_UNIT_SIZE_BYTES: u64 = 1024;
 const HALVES_PER_UNIT: u64 = 2;
 
-/// By what the cost for the table is multiplied outside of transactions.
+/// The factor on the table's cost outside of transactions.
 pub(crate) const PLAIN_FACTOR: u64 = 1;
-/// By what it is multiplied in a transaction, for reads and writes. Indexes cost the same as outside.
+/// The factor on the table's cost in a transaction, for reads and writes. Indexes cost the same as outside.
 pub(crate) const TRANSACTION_FACTOR: u64 = 2;
 
 /// The cost of reading `size_bytes` (one item, or everything that a page evaluated). Reading

@@ -79,7 +79,7 @@ pub struct ExportSource {
 #[derive(Debug)]
 pub struct ExportStep {
     pub records: ExportRecords,
-    /// Where the next step goes on; `None` if there is none.
+    /// Where the next step continues; `None` if this was the last one.
     pub position: Option<Vec<u8>>,
 }
 

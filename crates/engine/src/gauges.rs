@@ -87,7 +87,7 @@ impl Engine {
         self.background.returned_records.0.lock().drain().collect()
     }
 
-    /// What the next [`Engine::take_returned_records`] will return, if nobody reads another stream.
+    /// What the next [`Engine::take_returned_records`] returns, if no stream is read in between.
     pub fn returned_records(&self) -> Vec<(StreamName, ReturnedRecords)> {
         let streams = self.background.returned_records.0.lock();
         streams.iter().map(|(stream, returned)| (stream.clone(), *returned)).collect()

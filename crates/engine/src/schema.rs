@@ -284,8 +284,7 @@ pub struct Hold {
 
 impl TableDefinition {
     /// The era whose undo rows every change writes, while there is a use for them. Point-in-time
-    /// recovery and all holds share one era: whoever comes first opens it, and who goes last ends
-    /// it.
+    /// recovery and all holds share one era: the first of them opens it, and the last one ends it.
     pub fn undo_era(&self) -> Option<u32> {
         let recovery = self.history.as_ref().map(|history| history.era);
         recovery.or(self.holds.first().map(|hold| hold.era))

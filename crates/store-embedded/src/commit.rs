@@ -60,7 +60,7 @@
 //!
 //! # What always holds
 //!
-//! - **One order.** Whoever holds the leader lock takes a group from the queue, writes it, and hands it on. So the
+//! - **One order.** The holder of the leader lock takes a group from the queue, writes it, and hands it on. So the
 //!   queue, the write-ahead log, the syncs and the publications have the same order. If a write survives a crash, so does
 //!   every write before it.
 //! - **Readers see durable state only.** A snapshot is published after the sync that covers it. (Under
@@ -322,7 +322,7 @@ pub(crate) struct LeaderState {
     slow_at: Option<Instant>,
 }
 
-/// The leader lock, held. Whoever holds it is the leader, or changes the leader's state.
+/// The leader lock, held. Its holder is the leader, or changes the leader's state.
 type Leadership<'a> = MutexGuard<'a, Option<LeaderState>>;
 
 /// A writer leads, unless there is a leader already: that one wakes the commit thread when it unlocks.
@@ -742,8 +742,8 @@ fn replace_leader_state(store: &Inner, next: Option<LeaderState>) -> Option<Lead
 // --- The log tap opens between two groups ---
 
 /// Has the log tap record every group that is written from now on. A leader holds the lock while it writes and stamps a
-/// group, so the tap opens between two groups. Returns the opening's number: whoever follows the log needs it to close
-/// the tap.
+/// group, so the tap opens between two groups. Returns the opening's number, which the follower of the log needs to
+/// close the tap.
 pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -> Result<u64> {
     let leadership = store.leader_lock.lock();
     let opened = leadership.as_ref().map(|leader| {

@@ -1,10 +1,10 @@
 //! Handing a store over to another while it is in use: the last step of a *move*.
 //!
 //! A move copies the store, and meanwhile holds a [`ChangeTapGuard`], which names what changes. When little is left, it
-//! pauses writes ([`PausedWrites`]): they wait, reads go on. What is in flight is finished and copied. Then the
-//! store is sealed (a row says where its content has gone) and handed over. From then on its handle passes everything to its successor, and the waiting writes
-//! go on there as if nothing had happened. Nothing of this is on the path of a read or a write before: both look for
-//! a successor only when the store turns out to be closed.
+//! pauses writes ([`PausedWrites`]): they wait, and reads continue. What is in flight is finished and copied. Then the
+//! store is sealed (a row says where its content has gone) and handed over. From then on its handle passes everything
+//! to its successor, and the waiting writes continue there as if nothing had happened. Until then, no read or write
+//! pays for any of this: both look for a successor only when they find the store closed.
 
 use std::future::poll_fn;
 use std::sync::Arc;

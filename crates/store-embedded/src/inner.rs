@@ -78,9 +78,9 @@ impl Inner {
     /// Has another store answer all reads and writes from now on, those that wait too. Writes must be paused, and nothing
     /// in flight.
     pub fn hand_over(&self, successor: Arc<dyn Store>) {
-        // Before anything is refused, so that whoever is refused finds it.
+        // Set before anything is refused, so that a refused read or write finds it.
         if self.successor.set(successor).is_ok() {
-            // Before writes go on: no read that starts after one of them may miss it.
+            // Before writes continue: no read that starts after one of them may miss it.
             *self.last_snapshot.lock() = self.published.withdraw(Absence::Closed);
             self.queue.close();
             self.log_tap.end();

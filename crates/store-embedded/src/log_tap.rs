@@ -2,10 +2,10 @@
 //! the keys, for moves.) Off, it costs a load per group.
 //!
 //! The leader copies and stamps each group that it writes ([`LogTap::stamp`]). The group waits with its writes until it is
-//! durable and published, and then for whoever takes it. So only durable groups are shipped, in the commit order.
+//! durable and published, and then until the follower takes it. So only durable groups are shipped, in the commit order.
 //!
-//! What waits is bounded. A tap that overruns switches itself off: writes never wait for it, and whoever follows has to
-//! begin again with a new copy of the files.
+//! What waits is bounded. A tap that overruns switches itself off: writes never wait for it, and the follower has to
+//! start over with a new copy of the files.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

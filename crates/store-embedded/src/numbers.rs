@@ -61,7 +61,7 @@ impl Numbers {
         self.log_ends.numbers.insert(log.clone(), new);
     }
 
-    /// A log was copied from elsewhere and goes on from there.
+    /// A log was copied from elsewhere and continues from there.
     pub fn set_log_end(&mut self, log: &Key, end: LogEnd) {
         self.log_ends.numbers.insert(log.clone(), KnownNumber { value: end, is_changed: true });
         self.log_ends.changed.push(log.clone());

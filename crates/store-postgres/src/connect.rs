@@ -1,6 +1,6 @@
 //! Finds the primary among the hosts that a URL names.
 //!
-//! Each host has its own timeout: one that accepts a connection and then hangs, because it stands still or the network is cut, must
+//! Each host has its own timeout: one that accepts a connection and then hangs, because it is paused or the network is cut, must
 //! not block the way to the new primary.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

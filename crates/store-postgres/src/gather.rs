@@ -1,8 +1,9 @@
 //! Reads that wait together share a statement.
 //!
 //! A read is sent at once while fewer statements are in flight than there are connections for reads. The others wait until one
-//! of these ends, and then go together, each key once. PostgreSQL pays far more for a statement than for one more key in it, so a busy node
-//! reads at a fraction of the cost, and an idle one has nobody wait. Either way a read is one exchange, of a state that is not older than the read.
+//! of these ends, and are then sent together, each key once. A statement costs PostgreSQL far more than one more key in it. So a busy node
+//! reads at a fraction of the cost, and on an idle node no read waits. Either way a read takes one exchange, and sees a state that is not older
+//! than the read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -85,7 +86,7 @@ impl Gathering {
 }
 
 impl State {
-    /// As many of those that wait as a statement should hold. Whoever has gone away meanwhile is left out.
+    /// Takes as many waiting reads as a statement should hold, without those whose caller has gone away.
     fn next(&mut self) -> Vec<WaitingRead> {
         let mut keys = 0;
         let mut together = Vec::new();

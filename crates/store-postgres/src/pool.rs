@@ -226,7 +226,7 @@ impl Pool {
         self.runtime.spawn(work).await.unwrap_or_else(aborted)
     }
 
-    /// Waits for the answer to a read, for as long as the store may be away. A server that stands still keeps its connections open.
+    /// Waits for the answer to a read, for as long as the store may be away. A server that is paused keeps its connections open.
     pub async fn in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,

@@ -1,4 +1,4 @@
-//! Sealing: no node commits anything any more, until the seal is removed.
+//! Sealing a store: no node can commit anything until the seal is removed.
 //!
 //! Every transaction of a write ends by recording its id in `zenobe_commit`. A constraint on that table refuses the record, and
 //! with it the transaction, whichever node sent it and whenever it began. The constraint and the row that gives the reason are one

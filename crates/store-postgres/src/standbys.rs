@@ -8,8 +8,8 @@
 //! A standby that restarts may show an older state for a moment. So a new connection to it discards what is known
 //! of it, and a read during which one was made does not count.
 //!
-//! Two transactions may show in another order on a standby than on the primary, in healthy clusters too. Nothing but eventually
-//! consistent reads may use this.
+//! Two transactions may become visible in a different order on a standby than on the primary, even in healthy clusters. So only
+//! eventually consistent reads may use standbys.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ struct Standby {
     proof: Mutex<Option<Proof>>,
 }
 
-/// A standby shows what was committed by then, through connections that were open by then.
+/// Proof that a standby shows everything that was committed at `as_of`, through connections that were open at that time.
 #[derive(Debug, Clone, Copy)]
 struct Proof {
     as_of: Instant,

@@ -147,9 +147,9 @@ pub trait Store: Reader + 'static {
     /// write's guards or keys is decided between this write's reads and its place in the commit
     /// order. Two writes that share only guards run side by side. A batch may put or delete three kinds
     /// of keys: those that its write set declares as `keys`, keys derived from these, and keys that only
-    /// the holder of a declared key writes. Appends and additions to counters need no declaration. Whoever
-    /// puts or deletes a counter declares a key that all who add to it have as a guard; otherwise an
-    /// addition beside it may have no effect.
+    /// the holder of a declared key writes. Appends and additions to counters need no declaration. A write
+    /// that puts or deletes a counter must declare a key that every write which adds to the counter has
+    /// as a guard. Otherwise a concurrent addition may have no effect.
     ///
     /// If the returned future is dropped, the batch is either never decided or committed as usual.
     ///
@@ -198,8 +198,8 @@ pub trait Store: Reader + 'static {
     }
 
     /// A copy that is behind by no more than the store was told to allow, if there is one now. Its
-    /// reads return [`Error::Unavailable`] if that can no longer be said. Whoever has other needs
-    /// reads the store itself.
+    /// reads return [`Error::Unavailable`] once the store can't guarantee that any more. Callers that
+    /// need more read the store itself.
     fn replica(&self) -> Option<Arc<dyn Replica>> {
         None
     }

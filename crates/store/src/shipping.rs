@@ -1,4 +1,4 @@
-//! What a backend hands to whoever ships its log elsewhere: commit groups, in the commit order.
+//! What a backend hands out so that its log can be shipped elsewhere: commit groups, in the commit order.
 
 use bytes::Bytes;
 

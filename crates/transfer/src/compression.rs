@@ -393,7 +393,7 @@ mod tests {
             let mut decoded = Vec::new();
             let error = compression.decoder(reader).read_to_end(&mut decoded).unwrap_err();
             let ReadError::Io(error) = read_error(error) else { panic!("{compression:?}") };
-            // Whoever reads tells by it whether to try again.
+            // The importer tells by this whether to try again.
             let inner = error.get_ref().map(|inner| inner.is::<NetworkFault>());
             assert_eq!(inner, Some(true), "{compression:?}");
         }

@@ -33,7 +33,7 @@ impl Default for CsvOptions {
     }
 }
 
-/// Ends a record that goes on and on, as one does whose quote is never closed.
+/// Ends a record that is too long, such as one whose quote is never closed.
 struct Bounded<R> {
     reader: R,
     left: usize,

@@ -11,7 +11,7 @@ pub enum ReadError {
     /// Nothing after this position can be read.
     #[error("{0}")]
     File(ContentError),
-    /// The bytes did not arrive. Whoever delivers them knows more.
+    /// The bytes did not arrive. The error of their source says why.
     #[error("{0}")]
     Io(std::io::Error),
 }

@@ -112,7 +112,7 @@ impl<R: Read + Seek> SqliteFile<R> {
         Rows::new(self.borrowed(), table.root)
     }
 
-    /// The same, for whoever needs nothing else of the file.
+    /// Like [`SqliteFile::rows`], but consumes the file.
     pub fn into_rows(self, table: &Table) -> Result<Rows<R>, SqliteError> {
         Rows::new(self, table.root)
     }

@@ -58,8 +58,8 @@ impl EncodedItem {
         self.0
     }
 
-    /// The same item in bytes of its own, for whoever keeps it: those of a store or a request may
-    /// be a small part of a large buffer.
+    /// The same item in a buffer of its own, to be kept for longer: the bytes from a store or a request
+    /// may be a small part of a large buffer.
     #[must_use]
     pub fn compact(&self) -> EncodedItem {
         EncodedItem(Bytes::copy_from_slice(&self.0))

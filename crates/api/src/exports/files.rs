@@ -32,7 +32,7 @@ pub(super) struct Part {
     compressed: GzipPart,
     items: u64,
     size_bytes: u64,
-    /// Where the next step goes on; `None` if this is the last one.
+    /// Where the next step continues; `None` if this is the last one.
     pub(super) position: Option<Vec<u8>>,
 }
 

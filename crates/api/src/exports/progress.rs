@@ -1,4 +1,4 @@
-//! How far an export has come, as it is stored.
+//! The progress of an export, as it is stored.
 
 use zenobe_value::{AttributeValue, Attributes};
 

@@ -1,8 +1,8 @@
 //! Runs an export: reads the table as of its stamp, and writes data file after data file, and the manifests last.
 //!
 //! A data file is stored whole, and its key depends only on the export and its number. The progress says which files are stored
-//! and where the next one begins. So an attempt that was interrupted is continued with the next file, and a file that was
-//! stored but not noted is stored again under the same key. Whoever finds `manifest-summary.json` finds everything.
+//! and where the next one begins. So after an interruption the export continues with the next file, and overwrites a file
+//! that was stored but not noted under the same key. `manifest-summary.json` is stored last: once it exists, the export is complete.
 
 use std::sync::Arc;
 

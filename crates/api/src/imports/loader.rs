@@ -29,7 +29,7 @@ pub(super) const OBJECTS_MAX: usize = 50_000;
 /// A manifest of that many objects is smaller.
 const MANIFEST_SIZE_BYTES_MAX: u64 = 64 << 20;
 
-/// Where the records that can't be put are reported, and what is said of them.
+/// How records that can't be put are reported: where to, and in which words.
 pub(super) struct Faults {
     pub(super) bucket: String,
     /// The ARN of the job, and the member of an event that holds it.
@@ -249,7 +249,7 @@ impl Faults {
         let Some(report) = &self.report else { return Ok(()) };
         let errors = step.faults.iter().map(|(number, fault)| self.error(object, *number, fault));
         let conditions = step.failed_conditions.iter().map(|failed| self.condition(object, failed));
-        // Rendered only if wanted: items that were there may be far larger than what was sent.
+        // Rendered only if wanted: the existing items may be far larger than the ones that were sent.
         let mut reports: Vec<(&str, Vec<u8>)> = Vec::new();
         if report.has_errors {
             reports.push(("error", errors.collect::<Vec<_>>().concat()));
@@ -267,7 +267,7 @@ impl Faults {
         Ok(())
     }
 
-    /// Logs what is wrong with records of a step that is done, if no report tells it.
+    /// Logs the faults of a finished step's records, unless a report lists them.
     fn log(&mut self, object: &Object, faults: &[(u64, String)]) {
         if let Some(report) = &mut self.report {
             report.may_repeat = false;
@@ -282,7 +282,7 @@ impl Faults {
         }
     }
 
-    /// Tells what is wrong with a record, in the form of AWS's log events.
+    /// Describes a record's fault in the form of AWS's log events.
     fn error(&self, object: &Object, number: u64, fault: &str) -> Vec<u8> {
         self.event(object, number, |writer| {
             writer.name("errorMessages").array([fault], |writer, fault| writer.string(fault));

@@ -20,7 +20,7 @@ use crate::messages::transfer;
 use crate::parameters::ConditionParameters;
 
 const BATCH_RECORDS_MAX: usize = 200;
-/// Where a condition fails, the item that is there is held, too, and reported. It may be far larger than what is put.
+/// If a condition fails, the existing item is held in memory and reported too. It may be far larger than the item to put.
 const BATCH_CONDITIONS_MAX: usize = 25;
 const BATCH_SIZE_BYTES_MAX: usize = 1 << 20;
 const BATCHES_AHEAD: usize = 2;

@@ -14,7 +14,7 @@ use crate::parameters::ConditionParameters;
 /// Why a line holds no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineError {
-    /// It is not JSON, so nobody knows what the next one is.
+    /// It is not JSON, so the lines after it can't be trusted either.
     NotJson,
     /// Its item can't be used, for this reason.
     Record(String),
@@ -41,8 +41,8 @@ shape! {
 const PUT_MEMBERS: [&str; 4] =
     ["Item", "ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"];
 
-/// Reads a line that puts an item, perhaps on a condition. A condition that nobody evaluates would be worse than an item that
-/// is not put, so other members are a fault.
+/// Reads a line that puts an item, perhaps on a condition. Any other member is a fault: ignoring a misspelt condition would be
+/// worse than not putting the item.
 pub(crate) fn read_put_line(line: &[u8]) -> Result<(Attributes, ConditionParameters), LineError> {
     let decoded: PutLine = decoded(line)?;
     if let Some(name) = other_member(line, &PUT_MEMBERS) {

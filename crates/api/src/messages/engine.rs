@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(entry.code, "TransactionConflict");
     }
 
-    /// Whoever has the answer to a client finds its cause.
+    /// The request id in a client's answer leads to the cause.
     #[tokio::test]
     async fn the_cause_of_a_server_error_is_logged_with_the_id_of_its_request() {
         #[derive(Clone, Default)]

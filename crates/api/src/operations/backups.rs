@@ -116,7 +116,7 @@ shape! {
     }
 }
 
-/// Where a list goes on. The region must be the caller's, and the backup need not exist.
+/// Where a list continues. The region must be the caller's, and the backup need not exist.
 fn start(context: &Context<'_>, arn: &str) -> Result<BackupArn, ApiError> {
     let region = arn.split(':').nth(3);
     match region.is_some_and(|region| region != context.namespace.region) {

@@ -1,7 +1,7 @@
 //! UpdateContributorInsights, DescribeContributorInsights and ListContributorInsights.
 //!
 //! Nothing here takes time: an update's response says ENABLING or DISABLING as DynamoDB's does, and
-//! whoever asks next sees the settled status. The reports themselves are CloudWatch's on AWS; here
+//! the next request sees the settled status. The reports themselves are CloudWatch's on AWS; here
 //! an admin request shows them.
 
 use base64::Engine as _;

@@ -77,7 +77,7 @@ async fn find(context: &Context<'_>, arn: &str) -> Result<JobRow, ApiError> {
     found.filter(is_its).ok_or_else(|| export::export_not_found(arn))
 }
 
-/// The `TableId` of the table that an ARN names now; `None` if there is none, whose exports nobody sees.
+/// The `TableId` of the table that an ARN names now. If there is none, `None`, and no exports are shown.
 async fn incarnation(context: &Context<'_>, arn: &str) -> Result<Option<String>, ApiError> {
     let name = table_of(context, arn)?;
     let table = TableName { namespace: context.namespace.clone(), name };

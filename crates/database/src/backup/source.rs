@@ -62,7 +62,7 @@ impl Follower for EmbeddedFollower {
 }
 
 /// Copies the files of a store that is in use, and opens the copy once: its log moves into tables, so that the copy is one exact
-/// state, and whoever restores it knows that it opened.
+/// state, and is known to open.
 pub(super) async fn copy_files(
     store: &EmbeddedStore,
     name: &str,

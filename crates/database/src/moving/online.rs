@@ -24,7 +24,7 @@ const CHANGES_LEFT_MAX: usize = 256;
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl Database {
-    /// Moves the database to an empty store while it is used, and goes on with that. Reads and writes that run meanwhile
+    /// Moves the database to an empty store while it is in use, and continues on that store. Reads and writes that run meanwhile
     /// don't fail; writes wait for a moment at the end. Calls `observe` now and then.
     ///
     /// The old directory is then sealed: it can't be opened by accident. The next process must be given the new place.
@@ -44,7 +44,7 @@ impl Database {
             is_moving: Arc::clone(&self.open.is_moving),
         };
         let to = to.clone();
-        // The work goes on if the caller does not wait for it, and takes no time from the caller's runtime.
+        // The work continues even if the caller stops waiting for it, and takes no time from the caller's runtime.
         let moving = self.open.upkeep.runtime.spawn(async move {
             let _running = Exclusive::begin(&database.is_moving)
                 .ok_or(MoveError::NotMovable("it is being moved already"))?;

@@ -217,7 +217,7 @@ mod tests {
         assert!(unpack(&other.into()).is_err(), "another version");
     }
 
-    /// A restore that began to read the table may go on with the chunks at any item.
+    /// A restore that began by reading the table may continue with the chunks at any item.
     #[tokio::test]
     async fn reading_can_begin_after_any_item() {
         let store = MemoryStore::new();

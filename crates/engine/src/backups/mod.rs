@@ -8,8 +8,8 @@
 //! **The database makes a backup** when a table with point-in-time recovery is deleted: the items and the undo rows stay where
 //! they are, without a table, until the backup expires.
 //!
-//! **Who needs the rows of a deleted table** is written in the rows of its backups. Whoever ends its need declares the rows
-//! of the others in the same write, so the last one, and only that one, discards what is left.
+//! **Who needs the rows of a deleted table** is written in the rows of its backups. A backup that no longer needs them
+//! declares the other backups' rows in the same write, so exactly the last one discards them.
 
 mod backup_row;
 pub(crate) mod chunk;
@@ -106,7 +106,7 @@ impl Engine {
     pub(crate) async fn is_in_use(&self, backup: &Backup) -> Result<bool> {
         let sources = self.sources_in_use().await?;
         Ok(sources.iter().any(|source| {
-            // What reads a point in time goes on with what the deleted table has left.
+            // A restore or export to a point in time continues with the rows that the deleted table has left.
             let reads_backup = match &source.backup {
                 Some(id) => *id == backup.id,
                 None => backup.expires_at_ms().is_some(),

@@ -1,4 +1,4 @@
-//! What ends: the copying of a backup, the backup itself, and with them the need for a table's rows.
+//! Ends the copying of a backup, or the backup itself, and releases the rows of its table that nothing else needs.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A map of entries that is bounded in bytes and forgets what was not used for the longest time,
-//! roughly.
+//! A map of entries that is bounded in bytes. When it is full it evicts, roughly, the least recently
+//! used ones.
 
 use std::hash::RandomState;
 

@@ -11,8 +11,8 @@
 //! - A writer may replace the entry with what it has written if no other write of the stripe
 //!   overlapped it. Otherwise nobody here knows which was the last, and the entry is removed.
 //!
-//! A write whose end nobody sees (its client has gone, or its store does not answer) may still be
-//! committed later. It removes the entry and closes the stripe for a while.
+//! A write whose end this engine does not see (its client has gone, or its store does not answer) may
+//! still be committed later. It removes the entry and closes the stripe for a while.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ use super::{CacheOptions, CacheStatistics};
 
 const STRIPES_PER_SHARD: usize = 256;
 
-/// How long a write may go on after nobody waits for it any more. A shared store that does not
-/// answer is given up after a minute.
+/// How long a write may continue after its caller has stopped waiting for it. A write to a shared store
+/// that does not answer fails after a minute.
 const UNSETTLED_MS: u64 = 120_000;
 
 pub(crate) struct ItemCache {

@@ -38,7 +38,7 @@ pub(crate) struct Change<'a> {
     pub cause: Cause,
 }
 
-/// The origin of a change, as its stream record and its undo row tell it.
+/// The origin of a change, as its stream record and its undo row have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cause {
     pub at_ms: u64,

@@ -1,7 +1,7 @@
 //! Eras: the times in which a table's changes are kept.
 //!
-//! Point-in-time recovery and backups that are being copied need the same undo rows, so they share them. Whoever comes first
-//! opens an era, and with the last one to go it ends, and its rows with it. Within an era no change is missing, so any
+//! Point-in-time recovery and backups that are being copied need the same undo rows, so they share them. The first of them
+//! opens an era. When the last one no longer needs it, the era ends and its rows are deleted. Within an era no change is missing, so any
 //! moment of it can be read. A later era knows nothing of the changes between the two.
 
 use crate::Engine;

@@ -4,10 +4,10 @@
 //! look into all of them to find the first row after a stamp. A row whose stamp is known is read like an item: filters
 //! tell where it is not, and the store's cache may have it.
 //!
-//! What is remembered here is never wrong, whoever else writes to the store. A row does not change, and every later row of
-//! the table has a greater stamp ([`zenobe_store::stamp`]), so the first row after a stamp stays the first one. It may be deleted;
-//! then the point read finds nothing, and whoever reads looks for a row as if nothing were known. That an item has no row
-//! after a stamp is not remembered: its next change writes one.
+//! What is remembered here is never wrong, even if others write to the store. A row does not change, and every later row of
+//! the table has a greater stamp ([`zenobe_store::stamp`]), so the first row after a stamp stays the first one. If it has been
+//! deleted, the point read finds nothing, and the reader looks for a row as if nothing were known. That an item has no row
+//! after a stamp is not remembered, because its next change writes one.
 
 use std::sync::OnceLock;
 

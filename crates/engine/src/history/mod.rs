@@ -2,8 +2,9 @@
 //!
 //! While it is on, [`crate::change`] writes an undo row with each change. The rest is here: switching it on and off
 //! ([`settings`]), which times can be read ([`recovery_window`]), reading the past ([`past`], [`known_rows`], [`walk`]),
-//! what changed between two times ([`changes`]), one item's versions ([`versions`]), and trimming what is older than the period ([`trim`]). Backups that are being copied need undo rows as well
-//! ([`crate::backups`]), also where recovery is off; both share an era ([`era`]).
+//! what changed between two times ([`changes`]), one item's versions ([`versions`]), and trimming what is older than the
+//! period ([`trim`]). Backups that are being copied need undo rows too ([`crate::backups`]), even if recovery is off; both
+//! share an era ([`era`]).
 //!
 //! **Stamps.** Undo rows carry the store's commit stamps ([`zenobe_store::stamp`]), so "everything up to a stamp" is one state
 //! of the table. A stamp's time is what its writer's clock showed before the commit, so changes with an earlier stamp may

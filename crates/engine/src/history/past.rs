@@ -20,7 +20,7 @@ use crate::keyspace;
 
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Most rows of a long history are older than the time that is read and give no image, so a chunk also ends after this many
-/// rows: so many for each image that it may have, and never more than the maximum.
+/// rows for each image that it may have, and never holds more than the maximum.
 const CHUNK_ROWS_PER_IMAGE: usize = 16;
 const CHUNK_ROWS_MAX: usize = 4_096;
 
@@ -36,7 +36,7 @@ pub(crate) struct Past {
     pub item_prefix: Key,
     pub undo_prefix: Key,
     pub at: Stamp,
-    /// Where images were found before. Whoever reads whole tables has no use for it.
+    /// Where images were found before. `None` for reads of whole tables, which have no use for it.
     pub known: Option<Arc<KnownRows>>,
 }
 
@@ -328,7 +328,7 @@ mod tests {
         write_with(store, nothing, decide).await.unwrap().unwrap();
     }
 
-    /// As trimming does, or whoever else shares the store.
+    /// Trimming deletes rows, and so may another engine on the store.
     #[tokio::test]
     async fn a_row_that_was_deleted_is_not_missed() {
         let store = MemoryStore::new();

@@ -10,7 +10,7 @@ use super::{AsOf, retention};
 pub struct RecoveryWindow {
     pub earliest_ms: u64,
     pub latest_ms: u64,
-    /// Where the history begins, within the earliest second. The end of that second can be read, but not what was before.
+    /// Where the history begins, within the earliest second. The end of that second can be read, but nothing before the history begins.
     pub(crate) begins_ms: u64,
 }
 

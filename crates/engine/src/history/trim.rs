@@ -1,5 +1,5 @@
-//! Trims undo rows that nobody needs any more: those that are older than a table's period. Where recovery is off, those that are
-//! older than every backup that is being copied.
+//! Trims undo rows that nobody needs any more: those that are older than a table's period or, if recovery is off,
+//! those that are older than every backup that is being copied.
 //!
 //! Undo rows are sorted by item, not by time. So a sweep scans all of them in bounded steps, at the pace of background work, and
 //! deletes the rows that are too old. It starts again after a twenty-fourth of the period, so a row outlives the period by about

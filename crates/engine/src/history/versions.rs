@@ -83,8 +83,8 @@ impl Engine {
     }
 }
 
-/// Undo rows, newest first: a row's stamp is when the image before it in this order began, and its image is what was there
-/// until then.
+/// Undo rows, newest first. A row holds the image that was current until its stamp. At that stamp began the image of the row
+/// before it in this order.
 #[derive(Default)]
 struct Collected {
     limit: usize,

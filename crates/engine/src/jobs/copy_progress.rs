@@ -1,4 +1,4 @@
-//! How far a job has come that copies items in the order of their keys: a backup or a restore.
+//! The progress of a job that copies items in the order of their keys: a backup or a restore.
 
 use zenobe_store::Key;
 use zenobe_value::{Attributes, EncodedItem};

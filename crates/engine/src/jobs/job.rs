@@ -47,12 +47,12 @@ impl Job {
         self.row.status == JobStatus::Cancelling
     }
 
-    /// Stores what is done.
+    /// Stores the progress.
     pub async fn save(&mut self, engine: &Engine, progress: Attributes) -> Result<()> {
         self.save_with(engine, progress, &[], |_, _| Ok(())).await
     }
 
-    /// Stores what is done in the write that does it, so that nothing is ever done twice. `add` gets
+    /// Stores the progress in the write that makes it, so that nothing is ever done twice. `add` gets
     /// the values of `guards`, further rows that the write depends on.
     pub(crate) async fn save_with(
         &mut self,
@@ -82,8 +82,8 @@ impl Job {
         Ok(())
     }
 
-    /// Puts the items of `load` and stores what is done then, in one write, so that nothing is ever put twice. Returns
-    /// whether it is done. Otherwise nothing was written: `load` has further errors, or other indexes, by which `progress`
+    /// Puts the items of `load` and stores the new progress in one write, so that nothing is ever put twice. Returns
+    /// whether that was done. If not, nothing was written: `load` has further errors, or other indexes, by which `progress`
     /// may change.
     ///
     /// # Errors
@@ -106,8 +106,8 @@ impl Job {
         Ok(is_done)
     }
 
-    /// Copies items of another table, which come with their keys there, into the new table that the job fills, and stores what is done
-    /// then, in one write. So no item is ever put twice, and no item is read.
+    /// Copies items of another table, given with their keys there, into the new table that the job fills, and stores the new progress
+    /// in the same write. So no item is ever put twice, and no item is read.
     ///
     /// # Errors
     /// [`Error::TableNotFound`] if the table is gone. Nothing is written then. If an error leaves open whether the write has
@@ -261,8 +261,8 @@ impl<'a> JobStep<'a> {
     }
 }
 
-/// The stored row of a job that goes on where this step begins. After an error that left open whether a step was written, a node may read
-/// an old state of the row, and the lease is still its own: only the row itself tells that the step has been done.
+/// The stored row of a job that continues where this step begins. After an error that left open whether a step was written, a node may
+/// read an old state of the row while it still has the lease: only the row itself shows whether the step was done.
 pub(super) fn continued(row: Option<&Value>, before: &Attributes) -> Result<JobRow> {
     let row = running(row)?;
     match row.progress == *before {

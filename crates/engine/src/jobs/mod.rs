@@ -4,9 +4,9 @@
 //! A job is a row with its parameters and its progress. Background work runs the jobs that have not
 //! ended ([`run`]), so they survive a restart. On a shared store, any node continues the jobs of a
 //! node that is gone. A handler does the work of each kind of job ([`JobHandler`]). It saves its
-//! progress regularly and resumes from there. What it puts into tables belongs into the write that
-//! saves the progress ([`Job::load`]), so that it happens once. Everything else that it has done
-//! since, it must be able to repeat.
+//! progress regularly and resumes from there. What it puts into tables belongs in the write that
+//! saves the progress ([`Job::load`]), so that it happens once. Anything else that it does must be
+//! safe to repeat from the last saved progress.
 //!
 //! A job may fill a new table. Until it ends, the table is being created: DescribeTable shows it,
 //! and no other request finds it. One write ends both, so no request ever sees half a table.

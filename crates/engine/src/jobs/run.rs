@@ -59,7 +59,7 @@ impl Engine {
                 known.remove(&id);
                 match outcome {
                     Err(error @ Error::Store(zenobe_store::Error::Closed)) => return Err(error),
-                    // It is taken up again with the next look; the others go on.
+                    // The next look takes it up again. The other jobs continue.
                     Err(error) => tracing::warn!(id, %error, "a job was interrupted"),
                     Ok(()) => {}
                 }

@@ -48,7 +48,7 @@ impl Engine {
             match self.get_once(&table, command).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) => table = self.refresh(&table).await?,
-                // No other definition would let it pass, and it must not cost the store a look.
+                // No other definition would admit it, and a throttled request must not cost a read of the store.
                 Err(error @ Error::Throttled(_)) => return Err(error),
                 Err(error) => table = self.refresh_after(&table, error).await?,
             }

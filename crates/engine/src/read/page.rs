@@ -242,7 +242,7 @@ impl<'q> PagePlan<'q> {
         Ok(table.check_guard(version) == GuardCheck::Current)
     }
 
-    /// Returns where the time slice ended, if the page was not full by then.
+    /// Returns where the time slice ended, unless the page is full.
     async fn walk_slice(
         &self,
         rest: &mut Rest<'_>,

@@ -22,7 +22,7 @@ use crate::write::corrupt_item;
 /// How much is read, and written in one atomic write.
 const STEP_ITEMS_MAX: usize = 2_000;
 const STEP_BYTES_MAX: usize = 2 << 20;
-/// How many chunks of the history a step reads. Where nothing was there at the time, it may end without an item.
+/// How many chunks of the history a step reads. If no item existed at the time in this part, the step ends without any.
 const STEP_CHUNKS_MAX: usize = 8;
 
 /// Runs restores.

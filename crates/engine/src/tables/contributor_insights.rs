@@ -1,6 +1,6 @@
 //! Contributor Insights: whether a table or a global index reports its hottest keys.
 //!
-//! Whoever observes requests counts the keys of all metered tables anyway. The setting names the
+//! The server counts the keys of all metered tables anyway. The setting names the
 //! reports, and meters a table whose throughput would otherwise be off.
 
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Engine {
                 summaries.push(summary);
             }
             if more && summaries.len() < limit {
-                // A page without its last table's insights goes on behind that table.
+                // If the page ends without its last table's insights, the next one begins after that table.
                 last = Some(end_of(found.definition()));
             }
         }

@@ -16,7 +16,7 @@ use crate::tables::throughput;
 
 impl Engine {
     pub async fn describe_table(&self, name: &TableName) -> Result<TableDescription> {
-        // It does not count as a request that background work makes way for: whoever waits for a restore asks again and again.
+        // Background work does not slow down for this request: clients that wait for a restore send it again and again.
         let mut table = self.catalog.find_ready_or_filling(&*self.store, name).await?;
         loop {
             let (guard, statistics) = self.read_statistics(&table).await?;

@@ -76,8 +76,8 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// A transaction whose conditions failed has consumed what it checked. One that met a limit, or
-    /// that has happened before, writes and consumes nothing.
+    /// A transaction whose conditions failed has consumed the units of its checks. A transaction that
+    /// met a limit, or that has happened before, writes and consumes nothing.
     fn settle_transaction(
         &self,
         tickets: Vec<Ticket<'_>>,

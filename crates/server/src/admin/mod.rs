@@ -194,7 +194,7 @@ impl Admin {
             Some(control) => Some(control.hold().await),
             None => None,
         };
-        // Another database may have come while this waited.
+        // Another database may have taken its place while this waited.
         let admin = held.as_ref().map_or(self, |instance| &instance.admin);
         admin.answer_held(namespace, method, path, query, body).await
     }

@@ -9,7 +9,7 @@ const IN_PLACE_INTERVAL: Duration = Duration::from_millis(100);
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 const BAR_WIDTH: u64 = 20;
 
-/// A line that replaces the one before. Where the output is not a terminal, a new line is printed now and then.
+/// A line that replaces the one before. If the output is not a terminal, it prints a new line now and then instead.
 pub struct LiveLine {
     in_place: bool,
     is_quiet: bool,

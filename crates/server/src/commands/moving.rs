@@ -139,7 +139,7 @@ fn serve_option(location: &Location) -> String {
     }
 }
 
-/// What is shown of a move, whoever carries it out.
+/// A move's progress as it is shown, whether a server or this command carries it out.
 struct ShownMove {
     stage: &'static str,
     rows: u64,

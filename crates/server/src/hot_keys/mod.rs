@@ -8,7 +8,7 @@
 //! you need the last minutes, not only the next ones.
 //!
 //! Threads collect their requests ([`pending`]) and add them to the sketches a few dozen at a time.
-//! Whoever reads the sketches first adds what is pending.
+//! A report adds what is pending before it reads the sketches.
 //!
 //! **Bounded memory.** At most [`RESOURCES_MAX`] tables and indexes are tracked; a new one replaces one
 //! that is no longer used, or is left out. Each has four sketches of two windows, with 64 keys of up to

@@ -22,7 +22,7 @@ pub struct Sketch {
     counters: Vec<Counter>,
     /// No counter is lighter than this.
     floor: u64,
-    /// Where the search for the lightest counter goes on.
+    /// Where the search for the lightest counter continues.
     next: usize,
 }
 
@@ -84,9 +84,9 @@ impl Sketch {
         None
     }
 
-    /// The place of a lightest counter; there must be one. Weights only grow. So while any counter has the
-    /// weight that the lightest had last time, it is one of the lightest, and the search goes on where it
-    /// ended. All counters are looked at only when that weight is gone.
+    /// The place of a lightest counter; there must be one. Weights only grow. So while any counter still has
+    /// the weight that was the lowest last time, it is one of the lightest, and the search continues where it
+    /// ended. It looks at all counters only once no counter has that weight.
     fn lightest(&mut self) -> usize {
         let count = self.counters.len();
         let is_lightest = |at: &usize| self.counters[*at].tally.weight == self.floor;

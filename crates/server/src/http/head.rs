@@ -112,7 +112,7 @@ pub fn operation(headers: &HeaderMap) -> Option<Operation> {
     Operation::from_target(headers.get(&TARGET)?.to_str().ok()?)
 }
 
-/// The time to read tables as of. What is not a text is no time either, and is refused as such.
+/// The time to read tables as of. A value that is not text is refused later, as an invalid time.
 pub fn as_of(headers: &HeaderMap) -> Option<String> {
     static AS_OF: HeaderName = HeaderName::from_static("x-zenobe-as-of");
     let given = headers.get(&AS_OF)?;

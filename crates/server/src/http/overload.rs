@@ -8,8 +8,8 @@
 //! with expensive requests do not overload a worker.
 //!
 //! Two thirds of the cost of a small request are the kernel's, and an error costs as much. So the
-//! error is delayed for a while, and longer the more connections wait for one. A connection is quiet
-//! meanwhile, so refusals take only a bounded share of the worker's time, and turns stay short.
+//! error is delayed: the more connections wait for one, the longer. A connection is quiet meanwhile,
+//! so refusals take only a bounded share of the worker's time, and turns stay short.
 //!
 //! This is controlled delay, as in CoDel: a queue that empties now and then is left alone, however
 //! long it gets; only a standing queue is bounded.
@@ -131,7 +131,7 @@ impl Shedding {
 }
 
 /// Times the turns of this thread while it is overloaded. A task that yields runs again after all
-/// tasks that were ready by then, which is one turn.
+/// tasks that were ready when it yielded: that is one turn.
 async fn time_turns(shedding: Shedding) {
     let _timing = TimingGuard;
     WORKER.with(|turns| turns.begin(Instant::now()));

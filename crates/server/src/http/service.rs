@@ -97,7 +97,7 @@ impl<H: Handler> Service<H> {
             Ok(api_answer(response, ContentType::AmzJson))
         });
         let mut answer = answer?;
-        // Whoever calls again comes to another server, if there is one.
+        // Closing the connection makes the client connect to another server, if there is one.
         answer.close |= self.drain.is_draining();
         Ok(answer.render(&parts, self.cross_site.granted(&parts), &self.body_memory))
     }

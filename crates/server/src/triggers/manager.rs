@@ -132,8 +132,8 @@ impl Triggers {
         Arc::new(Triggers::new(engine, api, None))
     }
 
-    /// Starts the stored and the configured triggers. Where names are equal the configured one
-    /// wins.
+    /// Starts the stored and the configured triggers. If two have the same name, the configured
+    /// one wins.
     pub async fn start(
         engine: Arc<Engine>,
         api: Arc<Api>,
@@ -403,7 +403,7 @@ impl Triggers {
         });
         let (stop, stopping) = shutdown::channel();
         let mut running = self.running.lock();
-        // Whoever stops looks for what runs afterwards, under the same lock.
+        // `stop` sets the flag first, and then looks for running triggers under the same lock.
         if !self.is_stopped.load(Ordering::SeqCst) {
             let task = runtime.spawn(coordinator::run(trigger.clone(), stopping));
             running.insert(consumer, RunningTrigger { trigger, origin, stop, task });

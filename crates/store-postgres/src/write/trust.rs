@@ -1,6 +1,6 @@
 //! Whether to decide on cached values.
 //!
-//! A node that is alone in changing its keys finds its cache confirmed by every transaction. Where other nodes write the same keys,
+//! A node that is alone in changing its keys finds its cache confirmed by every transaction. If other nodes write the same keys,
 //! the cache is often stale, and each time a whole group is decided twice. So for a while writes read their keys first, and for
 //! longer each time that the cache turns out stale again.
 

@@ -279,8 +279,8 @@ impl<'a> StoreCopy<'a> {
         }
     }
 
-    /// Copies what has changed since the last look. Keys at or after `copied_to` are left: their
-    /// turn comes.
+    /// Copies what has changed since the last look. Keys at or after `copied_to` are left out,
+    /// because they will be copied anyway.
     ///
     /// # Errors
     /// If so much has changed that this would never end.
@@ -373,7 +373,7 @@ impl<'a> StoreCopy<'a> {
         self.write(Batch::new()).await
     }
 
-    /// Takes [`StoreCopy::finish`] back, because the source goes on after all.
+    /// Takes [`StoreCopy::finish`] back, because the source stays in use after all.
     pub async fn reopen(&mut self) -> Result<()> {
         let (verified, done) = (Key::new(), Amount::default());
         self.note.state = CopyState::Copying { verified, done };

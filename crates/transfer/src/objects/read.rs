@@ -26,7 +26,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(200);
 pub struct ObjectReader {
     parts: Receiver<Result<Bytes, ObjectError>>,
     part: Bytes,
-    /// How many bytes are still to come. Whoever sends them may be gone before.
+    /// How many bytes are still to come. The sender may be gone before it has sent them.
     left: u64,
     position: Arc<AtomicU64>,
 }

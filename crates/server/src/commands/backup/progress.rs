@@ -14,7 +14,7 @@ pub struct BackupDisplay {
     begin: Option<(&'static str, Instant, u64)>,
 }
 
-/// What is shown, whoever does the work.
+/// The progress as it is shown, whether a server or this command does the work.
 struct ShownBackup {
     stage: &'static str,
     /// Bytes of files, or segments.

@@ -11,7 +11,7 @@ use zenobe_value::{EncodedItem, ItemRef};
 
 use super::ExportError;
 
-/// Whoever has more has named an attribute that tells items apart, not kinds of them.
+/// More than this, and the attribute probably identifies single items instead of kinds of items.
 const ENTITIES_MAX: usize = 1_000;
 /// How much of an entity is kept in memory. The files are not kept open: there may be more than a process may have.
 const BUFFER_SIZE_BYTES: usize = 64 << 10;
@@ -45,7 +45,7 @@ struct Directory(PathBuf);
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What can't be removed now is removed by the next run, or by whoever cleans temporary directories.
+        // If this fails, the next run removes the files, or the system's cleaning of temporary directories does.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

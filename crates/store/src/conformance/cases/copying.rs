@@ -39,7 +39,7 @@ fn try_put(store: &dyn Store, name: &str, value: &'static str) -> crate::Result<
 }
 
 /// A copy into this backend, and a copy of that copy, hold what the original holds: entries of every
-/// kind, counters to which others can be added, and logs that go on.
+/// kind, counters to which others can be added, and logs that can be appended to.
 pub fn copies_are_equal(backend: &dyn Backend) {
     let mut random = Random::announced("copies_are_equal");
     let original = MemoryStore::new();

@@ -222,7 +222,7 @@ pub fn guard_changes_exclude_guarded_writes(backend: &dyn Backend) {
             });
             // Rows of an older version may exist, but no new one may appear.
             commit_locking(&*store, &[], |batch| batch.delete_range(KeyRange::prefix("row/")));
-            // Until whoever had decided on the older version has had its turn.
+            // Wait until each writer has finished the write that it may have decided on the older version.
             for written in &progress {
                 written.try_iter().for_each(drop);
                 written.recv().expect("the writer goes on");

@@ -72,7 +72,7 @@ pub fn a_batch_has_one_stamp(backend: &dyn Backend) {
     assert_eq!(stamped(&*store, "c/"), [(at(9, 1), text("1"))]);
 }
 
-/// A clock goes on where it was, whatever has become of what it stamped.
+/// A clock continues where it was, even if the rows that it stamped are gone.
 pub fn clocks_survive_reopening(backend: &dyn Backend) {
     let mut store = backend.open();
     commit(&*store, |batch| batch.put_stamped("clock", 100, "a/", "1"));
