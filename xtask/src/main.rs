@@ -156,12 +156,12 @@ Usage: cargo xtask <command>
       Example: cargo xtask cluster --minutes 60 --seed 1
 
   compare [--rounds <n>] [--seconds <n>] [--quick] [--only <rows>] [--without-peers]
-          [--items <n>] [--large-items <n>] [--data-dir <directory>]
+          [--items <n>] [--large-items <n>] [--drained-items <n>] [--data-dir <directory>]
       Measures the release server against its limits and against other programs with the same
       API, which it installs, and writes docs/benchmarks.md. Takes about 25 minutes on two idle
       cores, 8 with --quick. The rows come in groups: reads, writes-os, writes-sync, partiql, peers,
-      growth, scan, load, rest, expiry, throughput, history, many-nodes. --only measures some groups and
-      writes its document to target/compare.
+      growth, scan, load, rest, expiry, dead-runs, throughput, history, many-nodes. --only measures some
+      groups and writes its document to target/compare.
       Example: cargo xtask compare --only reads,writes-os --without-peers
 
   soak [--minutes <n>]

@@ -17,6 +17,8 @@ use crate::{Result, machine, progress};
 const SECONDS: f64 = 3.0;
 const ITEMS: u64 = 100_000;
 const LARGE_ITEMS: u64 = 10_000_000;
+const DRAINED_ITEMS: u64 = 1_000_000;
+const DRAINED_ITEMS_QUICK: u64 = 200_000;
 /// Where the document of a partial run goes, below the repository.
 const PARTIAL_DIRECTORY: &str = "target/compare";
 
@@ -38,6 +40,9 @@ pub struct CompareOptions {
     /// Items of the large table [default: 10 million, with --quick 1 million]
     #[arg(long)]
     large_items: Option<u64>,
+    /// Items of the drained queue [default: 1 million, with --quick 200,000]
+    #[arg(long)]
+    drained_items: Option<u64>,
     /// Items of the other tables
     #[arg(long, default_value_t = ITEMS)]
     items: u64,
@@ -97,6 +102,7 @@ impl CompareOptions {
             && effort.duration.as_secs_f64() >= SECONDS
             && effort.items == ITEMS
             && effort.large_items >= LARGE_ITEMS
+            && effort.drained_items >= DRAINED_ITEMS
     }
 
     fn with_peers(&self) -> bool {
@@ -113,6 +119,11 @@ impl CompareOptions {
                 1_000_000
             } else {
                 LARGE_ITEMS
+            }),
+            drained_items: self.drained_items.unwrap_or(if self.quick {
+                DRAINED_ITEMS_QUICK
+            } else {
+                DRAINED_ITEMS
             }),
         }
     }
@@ -151,6 +162,9 @@ impl CompareOptions {
         }
         if let Some(items) = self.large_items {
             add(format!("--large-items {items}"));
+        }
+        if let Some(items) = self.drained_items {
+            add(format!("--drained-items {items}"));
         }
         if !self.only.is_empty() {
             add(format!("--only {}", self.only.join(",")));
@@ -299,6 +313,7 @@ mod tests {
             ("--seconds 1", false),
             ("--items 1000", false),
             ("--large-items 1000000", false),
+            ("--drained-items 200000", false),
         ] {
             assert_eq!(options(&format!("{peer} {words}")).is_whole(), is_whole, "{words}");
         }
@@ -309,7 +324,7 @@ mod tests {
     fn the_command_repeats_the_run() {
         for words in [
             "",
-            "--quick --rounds 2 --seconds 0.5 --items 1000 --large-items 5000 --only scan,rest",
+            "--quick --rounds 2 --seconds 0.5 --items 1000 --large-items 5000 --drained-items 2000 --only scan,rest",
         ] {
             let with_peers = format!("--peer dynalite 4.0.0 d {words}");
             let command = format!("cargo xtask compare {words}");

@@ -1,6 +1,7 @@
 //! The rows of the table of targets, in groups measured together.
 
 mod bulk;
+mod dead_runs;
 mod expiry;
 mod growth;
 mod history;
@@ -38,6 +39,8 @@ pub struct Effort {
     pub duration: Duration,
     pub items: u64,
     pub large_items: u64,
+    /// Items that are put and deleted again, as in a queue.
+    pub drained_items: u64,
 }
 
 impl Effort {
@@ -55,7 +58,7 @@ pub struct Group {
     pub measure: fn(&Context<'_>) -> Result<Outcome>,
 }
 
-pub const GROUPS: [Group; 13] = [
+pub const GROUPS: [Group; 14] = [
     Group {
         name: "reads",
         about: "GetItem and Query against the bare server",
@@ -82,6 +85,11 @@ pub const GROUPS: [Group; 13] = [
     Group { name: "load", about: "bulk load and sustained writes", measure: bulk::measure },
     Group { name: "rest", about: "start, forks, idle, size of the binary", measure: rest::measure },
     Group { name: "expiry", about: "items that expire", measure: expiry::measure },
+    Group {
+        name: "dead-runs",
+        about: "reads while another client polls a drained queue",
+        measure: dead_runs::measure,
+    },
     Group {
         name: "throughput",
         about: "requests that are metered, or may be throttled, against those that are not",
