@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use zenobe_store::{Error, Key, Result};
 
+use crate::answers::{Answers, Asker};
 use crate::pool::Pool;
 use crate::read::read_now;
 use crate::rows::Read;
@@ -34,7 +35,7 @@ struct State {
 /// A read that waits for others to end.
 struct WaitingRead {
     keys: Vec<Key>,
-    answer: oneshot::Sender<Result<Vec<Read>>>,
+    asker: Asker<Result<Vec<Read>>>,
 }
 
 /// The place of a statement in flight. Dropping it lets the next one go, so none is forgotten when its caller goes away.
@@ -58,8 +59,8 @@ impl Gathering {
             state.in_flight += 1;
             return None;
         }
-        let (answer, answered) = oneshot::channel();
-        state.waiting.push_back(WaitingRead { keys: keys.to_vec(), answer });
+        let (asker, answered) = Asker::new();
+        state.waiting.push_back(WaitingRead { keys: keys.to_vec(), asker });
         Some(answered)
     }
 
@@ -79,9 +80,8 @@ impl Gathering {
     /// Once one statement has timed out, the store is unreachable: the reads behind it fail now instead of one by one.
     fn give_up(&self, error: &Error) {
         let waiting = std::mem::take(&mut self.state.lock().waiting);
-        for WaitingRead { answer, .. } in waiting {
-            let _gone = answer.send(Err(error.clone()));
-        }
+        let mut answers = Answers::default();
+        waiting.into_iter().for_each(|read| answers.push(read.asker, Err(error.clone())));
     }
 }
 
@@ -93,7 +93,7 @@ impl State {
         while keys < KEYS_MAX
             && let Some(waiting) = self.waiting.pop_front()
         {
-            if !waiting.answer.is_closed() {
+            if !waiting.asker.is_gone() {
                 keys += waiting.keys.len();
                 together.push(waiting);
             }
@@ -127,12 +127,13 @@ async fn read_together(pool: &Arc<Pool>, together: Vec<WaitingRead>) {
     let read = read_or_give_up(pool, &keys).await;
     // The next statement is on its way while these are answered.
     drop(slot);
+    let mut answers = Answers::default();
     for (waiting, places) in together.into_iter().zip(places) {
         let own = match &read {
             Ok(reads) => Ok(places.into_iter().map(|place| reads[place].clone()).collect()),
             Err(error) => Err(error.clone()),
         };
-        let _gone = waiting.answer.send(own);
+        answers.push(waiting.asker, own);
     }
 }
 
@@ -168,8 +169,8 @@ mod tests {
     use super::*;
 
     fn waiting(keys: &[&'static str]) -> (WaitingRead, oneshot::Receiver<Result<Vec<Read>>>) {
-        let (answer, answered) = oneshot::channel();
-        (WaitingRead { keys: keys.iter().map(|key| Key::from(*key)).collect(), answer }, answered)
+        let (asker, answered) = Asker::new();
+        (WaitingRead { keys: keys.iter().map(|key| Key::from(*key)).collect(), asker }, answered)
     }
 
     #[test]

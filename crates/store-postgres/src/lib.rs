@@ -10,6 +10,7 @@
 //! **Invariant:** every consistent read and every write goes to the primary. The node's cache never answers a request; it only supplies
 //! the values on which a decision is first tried.
 
+mod answers;
 mod connect;
 mod dialect;
 mod gather;

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use zenobe_store::{Error, Key};
 
 use super::effects::WritePhase;
 use zenobe_store::key_map::KeySet;
+use crate::answers::Asker;
 
 pub type GroupId = u64;
 
@@ -125,7 +126,7 @@ pub struct Group {
 
 /// A write that waits for its group to commit.
 pub struct Waiting {
-    pub answer: oneshot::Sender<GroupResult>,
+    pub asker: Asker<GroupResult>,
     /// How many of the group's appends, in order, belong to this write.
     pub appends: usize,
 }
@@ -199,7 +200,7 @@ impl Group {
         &mut self,
         seen: Vec<SeenKey>,
         mut segments: Vec<WritePhase>,
-        answer: oneshot::Sender<GroupResult>,
+        asker: Asker<GroupResult>,
     ) -> Result<(), Error> {
         let appends = segments.iter().map(|segment| segment.appends.len()).sum();
         self.size_bytes += segments.iter().map(WritePhase::size_bytes).sum::<usize>();
@@ -220,7 +221,7 @@ impl Group {
             }
             _ => self.segments = segments,
         }
-        self.waiting.push(Waiting { answer, appends });
+        self.waiting.push(Waiting { asker, appends });
         Ok(())
     }
 
@@ -244,8 +245,8 @@ mod tests {
     fn of(writes: usize) -> Group {
         let mut group = Group::new(1, 1, false);
         for _ in 0..writes {
-            let (answer, _) = oneshot::channel();
-            group.join(Vec::new(), vec![WritePhase::default()], answer).unwrap();
+            let (asker, _) = Asker::new();
+            group.join(Vec::new(), vec![WritePhase::default()], asker).unwrap();
         }
         group
     }

@@ -16,9 +16,12 @@ use zenobe_store::{Error, Key, KeyRange, Result, Value, WriteSet};
 use super::cache::{Cache, Known};
 use super::commit::{Outcome, commit};
 use super::effects::{Effect, WritePhase};
-use super::group::{Expected, Group, GroupId, GroupResult, QueueLoad, RecentPeak, SeenKey};
+use super::group::{
+    Expected, Group, GroupId, GroupResult, QueueLoad, RecentPeak, SeenKey, Waiting,
+};
 use super::marked_counters::{MarkedCounters, SLOTS};
 use super::trust::CacheTrust;
+use crate::answers::{Answers, Asker};
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::rows::Read;
@@ -216,6 +219,7 @@ impl Queue {
         segments: Vec<WritePhase>,
         manner: Manner,
     ) -> Result<Joined> {
+        let (asker, answered) = Asker::new();
         let mut state = self.state.lock();
         if state.is_closed {
             return Err(Error::Closed);
@@ -227,13 +231,12 @@ impl Queue {
         let seen = seen(set, view);
         let is_alone = manner.is_alone || segments.len() > 1 || !segments[0].is_mergeable();
         let place = state.place(&after, &seen, &segments[0], is_alone)?;
-        let (answer, answered) = oneshot::channel();
         let group = &mut state.waiting[place];
         group.is_remembered |= manner.is_remembered;
         group.after.extend(after.into_iter().filter(|id| *id != group.id));
         let own_keys: Vec<Key> =
             segments.iter().flat_map(|segment| segment.entries.keys().cloned()).collect();
-        group.join(seen, segments, answer)?;
+        group.join(seen, segments, asker)?;
         state.overlay(place, set, own_keys);
         state.idle.send_if_modified(|idle| std::mem::replace(idle, false));
         state.observe_writes();
@@ -294,7 +297,9 @@ impl Queue {
         self.finish(group, outcome);
     }
 
+    /// Sends the next groups, and then the answers: every write of the node waits for the lock meanwhile.
     fn finish(self: &Arc<Queue>, group: Arc<Group>, outcome: Outcome) {
+        let mut answers = Answers::default();
         let mut state = self.state.lock();
         state.in_flight.remove(&group.id);
         let were_few = state.load().are_few_in_flight();
@@ -303,6 +308,10 @@ impl Queue {
             state.few_since = Instant::now();
         }
         let group = Arc::into_inner(group).expect("the queue has just let go of it");
+        let mut fail = |state: &mut QueueState, group, answer: &dyn Fn(usize) -> GroupResult| {
+            state.fail(group, answer, &mut answers);
+        };
+        let mut committed = None;
         match outcome {
             Outcome::Committed(sequences) => {
                 self.groups.fetch_add(1, Ordering::Relaxed);
@@ -313,32 +322,41 @@ impl Queue {
                 state.settle(&group);
                 state.waiting.iter_mut().for_each(|waiting| _ = waiting.after.remove(&group.id));
                 group.announce();
-                let mut sequences = sequences.into_iter();
-                for write in group.waiting {
-                    let own = sequences.by_ref().take(write.appends).collect();
-                    let _gone = write.answer.send(GroupResult::Committed(own));
-                }
+                committed = Some((group, sequences));
             }
             Outcome::Conflict => {
                 if group.is_remembered {
                     state.trust.record_conflict();
                 }
-                state.fail(group, &|_| GroupResult::Again);
+                fail(&mut state, group, &|_| GroupResult::Again);
             }
-            Outcome::Lost(detail) => state.fail(group, &|_| GroupResult::Lost(detail.clone())),
-            Outcome::NoCounter => state.fail(group, &|writes| match writes {
+            Outcome::Lost(detail) => {
+                fail(&mut state, group, &|_| GroupResult::Lost(detail.clone()));
+            }
+            Outcome::NoCounter => fail(&mut state, group, &|writes| match writes {
                 1 => {
                     let detail = "an addition to what is not a counter".to_owned();
                     GroupResult::Failed(Error::Corrupt { detail })
                 }
                 _ => GroupResult::Alone,
             }),
-            Outcome::Failed(error) => state.fail(group, &|_| GroupResult::Failed(error.clone())),
+            Outcome::Failed(error) => {
+                fail(&mut state, group, &|_| GroupResult::Failed(error.clone()));
+            }
         }
         if state.in_flight.is_empty() && state.waiting.is_empty() {
             state.idle.send_replace(true);
         }
         self.pump(&mut state);
+        drop(state);
+        if let Some((group, sequences)) = committed {
+            let mut sequences = sequences.into_iter();
+            for Waiting { asker, appends } in group.waiting {
+                let own = sequences.by_ref().take(appends).collect();
+                answers.push(asker, GroupResult::Committed(own));
+            }
+        }
+        drop(answers);
     }
 
     /// Refuses new writes, and waits for the accepted ones.
@@ -513,7 +531,12 @@ impl QueueState {
     }
 
     /// Fails all groups that depend on a group that failed.
-    fn fail(&mut self, group: Group, answer: &dyn Fn(usize) -> GroupResult) {
+    fn fail(
+        &mut self,
+        group: Group,
+        answer: &dyn Fn(usize) -> GroupResult,
+        answers: &mut Answers<GroupResult>,
+    ) {
         group.reads.keys().for_each(|key| self.cache.remove(key));
         self.counters.forget(&group.segments);
         self.uncover(&group);
@@ -521,12 +544,12 @@ impl QueueState {
             self.waiting.iter().position(|waiting| waiting.after.contains(&group.id))
         {
             let next = self.waiting.remove(place).expect("the position is that of a group");
-            self.fail(next, &|_| GroupResult::Again);
+            self.fail(next, &|_| GroupResult::Again, answers);
         }
         group.announce();
         let writes = group.waiting.len();
         for write in group.waiting {
-            let _gone = write.answer.send(answer(writes));
+            answers.push(write.asker, answer(writes));
         }
     }
 }
