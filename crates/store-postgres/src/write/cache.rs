@@ -36,8 +36,30 @@ impl Cache {
         Some(known)
     }
 
-    pub fn insert(&mut self, key: Key, known: Known) {
-        self.old.remove(&key);
+    /// The revision of a known key.
+    pub fn revision(&self, key: &Key) -> Option<Option<i64>> {
+        let known = self.young.get(key).or_else(|| self.old.get(key))?;
+        Some(known.revision)
+    }
+
+    pub fn put(&mut self, key: &Key, known: Known) {
+        let room = self.bytes_max / 2;
+        // What is in the young generation is not in the old one.
+        if let Some(earlier) = self.young.get_mut(key) {
+            let rest_bytes = self.young_bytes.saturating_sub(size_bytes(key, earlier));
+            let young_bytes = rest_bytes + size_bytes(key, &known);
+            if young_bytes <= room {
+                *earlier = known;
+                self.young_bytes = young_bytes;
+                return;
+            }
+        }
+        self.remove(key);
+        self.insert(key.clone(), known);
+    }
+
+    /// Adds a key that neither generation holds.
+    fn insert(&mut self, key: Key, known: Known) {
         let size_bytes = size_bytes(&key, &known);
         if self.young_bytes + size_bytes > self.bytes_max / 2 {
             self.old = std::mem::take(&mut self.young);
@@ -45,10 +67,7 @@ impl Cache {
         }
         if size_bytes <= self.bytes_max / 2 {
             self.young_bytes += size_bytes;
-            if let Some(replaced) = self.young.insert(key, known) {
-                self.young_bytes -=
-                    replaced.value.map_or(0, |value| value.len()).min(self.young_bytes);
-            }
+            self.young.insert(key, known);
         }
     }
 
@@ -79,14 +98,42 @@ mod tests {
         let key = |number: usize| Key::from(number.to_string());
         let known = Known { value: Some(Value::from(vec![0; 100])), revision: Some(1) };
         for number in 0..1000 {
-            cache.insert(key(number), known.clone());
+            cache.put(&key(number), known.clone());
             assert_eq!(cache.get(&key(0)), Some(known.clone()), "used all the time");
         }
         assert!(cache.young.len() + cache.old.len() < 100);
         assert_eq!(cache.get(&key(1)), None);
         cache.remove(&key(0));
         assert_eq!(cache.get(&key(0)), None);
-        cache.insert(key(5), Known { value: Some(Value::from(vec![0; 30_000])), revision: None });
+        cache.put(&key(5), Known { value: Some(Value::from(vec![0; 30_000])), revision: None });
         assert_eq!(cache.get(&key(5)), None, "too large");
+    }
+    #[test]
+    fn a_new_value_replaces_the_one_before_wherever_that_was() {
+        let key = |number: u8| Key::from(vec![number; 10]);
+        let known = |length: usize, revision| Known {
+            value: Some(Value::from(vec![0; length])),
+            revision: Some(revision),
+        };
+        let held = |cache: &Cache| -> usize {
+            cache.young.iter().map(|(key, known)| size_bytes(key, known)).sum()
+        };
+        let mut cache = Cache::new(2_000);
+        // Up to seven fit into a generation.
+        (0..7).for_each(|number| cache.put(&key(number), known(10, 1)));
+        cache.put(&key(1), known(20, 2));
+        assert_eq!((cache.young.len(), cache.old.len(), held(&cache)), (7, 0, cache.young_bytes));
+        cache.put(&key(7), known(10, 1));
+        assert_eq!((cache.young.len(), cache.old.len()), (1, 7), "the next generation");
+        cache.put(&key(2), known(30, 2));
+        assert_eq!((cache.young.len(), cache.old.len(), held(&cache)), (2, 6, cache.young_bytes));
+        assert_eq!(cache.revision(&key(1)), Some(Some(2)));
+        assert_eq!(cache.get(&key(2)), Some(known(30, 2)));
+        // It would fit, but not beside the others.
+        cache.put(&key(2), known(800, 3));
+        assert_eq!((cache.young.len(), held(&cache)), (1, cache.young_bytes));
+        cache.put(&key(2), known(2_000, 4));
+        assert_eq!((cache.revision(&key(2)), cache.young_bytes), (None, 0), "too large");
+        assert_eq!(cache.revision(&key(9)), None);
     }
 }

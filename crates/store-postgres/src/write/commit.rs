@@ -88,12 +88,13 @@ enum Ended {
 /// Sends the transaction's statements and COMMIT, and returns how it ended.
 async fn transact(connection: &PooledConnection, group: &Group, id: &[u8]) -> (Vec<u64>, Ended) {
     let session = connection.session();
-    let expected = Expectations::of(group);
+    let reads = in_order(&group.reads);
+    let expected = Expectations::of(group, &reads);
     let mut sequences = Vec::with_capacity(group.appends());
     let last = group.segments.len() - 1;
     for (number, segment) in group.segments.iter().enumerate() {
         let revision = group.revision + number as i64;
-        let claims = if number == 0 { Claims::of(group) } else { Claims::default() };
+        let claims = if number == 0 { Claims::of(group, &reads) } else { Claims::default() };
         let is_replaced = |key: &Key| number == 0 && expected.replaces(group, key);
         let changes = Changes::of(segment, &claims, &is_replaced, &group.unmarked_counters);
         let logs = Logs::of(segment);
@@ -131,6 +132,13 @@ async fn transact(connection: &PooledConnection, group: &Group, id: &[u8]) -> (V
         }
     }
     unreachable!("the last segment ends the transaction")
+}
+
+/// Entries in the order of their keys, in which everybody locks rows.
+fn in_order<'a, V>(entries: impl IntoIterator<Item = (&'a Key, &'a V)>) -> Vec<(&'a Key, &'a V)> {
+    let mut sorted: Vec<_> = entries.into_iter().collect();
+    sorted.sort_unstable_by_key(|(key, _)| *key);
+    sorted
 }
 
 fn send<'a, const N: usize>(
@@ -216,14 +224,21 @@ enum Confirmation {
 const RUNS_MAX: usize = 6;
 
 impl<'a> Expectations<'a> {
-    fn of(group: &'a Group) -> Expectations<'a> {
-        let replacing = Expectations::with(group, true);
-        if replacing.runs.len() <= RUNS_MAX { replacing } else { Expectations::with(group, false) }
+    fn of(group: &'a Group, reads: &[(&'a Key, &'a Expected)]) -> Expectations<'a> {
+        let replacing = Expectations::with(group, reads, true);
+        match replacing.runs.len() <= RUNS_MAX {
+            true => replacing,
+            false => Expectations::with(group, reads, false),
+        }
     }
 
-    fn with(group: &'a Group, replaces: bool) -> Expectations<'a> {
+    fn with(
+        group: &'a Group,
+        reads: &[(&'a Key, &'a Expected)],
+        replaces: bool,
+    ) -> Expectations<'a> {
         let mut runs: Vec<Run<'a>> = Vec::new();
-        for (key, expected) in &group.reads {
+        for &(key, expected) in reads {
             let Expected { revision: Some(revision), is_exclusive } = *expected else { continue };
             let replacement = replacement(group, key).filter(|_| replaces);
             let confirmation = match (is_exclusive, replacement) {
@@ -307,9 +322,9 @@ struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    fn of(group: &'a Group) -> Claims<'a> {
+    fn of(group: &'a Group, reads: &[(&'a Key, &'a Expected)]) -> Claims<'a> {
         let mut claims = Claims::default();
-        for (key, expected) in &group.reads {
+        for &(key, expected) in reads {
             if expected.revision.is_some() {
                 continue;
             }
@@ -384,10 +399,14 @@ impl<'a> Changes<'a> {
                 changes.deletes.push(key);
             }
         }
-        for (key, effect) in &segment.entries {
+        // Most are put as they are confirmed.
+        let left = segment.entries.iter().filter(|(key, effect)| match effect {
+            Effect::Put(_) => !claims.has_value(key) && !is_replaced(key),
+            Effect::Delete => !claims.contains(key),
+            Effect::Add(_) => true,
+        });
+        for (key, effect) in in_order(left) {
             match effect {
-                Effect::Put(_) if claims.has_value(key) || is_replaced(key) => {}
-                Effect::Delete if claims.contains(key) => {}
                 Effect::Put(value) => changes.put(key, value),
                 Effect::Delete => changes.deletes.push(key),
                 Effect::Add(0) => {}
@@ -608,5 +627,54 @@ fn tick(ticks: &Ticks, clocks: &mut BTreeMap<Vec<u8>, LogEnd>, rows: &mut Vec<(K
                 rows.push((stamped_key(&put.key, stamp), put.value.to_vec()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zenobe_store::Batch;
+
+    use super::super::effects::segments;
+    use super::super::group::SeenKey;
+    use super::*;
+    use crate::answers::Asker;
+
+    #[test]
+    fn rows_are_locked_in_key_order_whatever_came_first() {
+        const KEYS: u64 = 200;
+        let mut group = Group::new(1, 7, false);
+        for number in (0..KEYS).map(|number| number * 77 % KEYS) {
+            let key = Key::from(format!("k{number:03}"));
+            let mut batch = Batch::new();
+            match number % 4 {
+                3 => batch.delete(key.clone()),
+                _ => batch.put(key.clone(), number.to_string()),
+            }
+            batch.add(format!("c{number:03}"), 1);
+            let revision = (number % 2 == 0).then_some(number as i64);
+            let expected = Expected { revision, is_exclusive: true };
+            let seen = [SeenKey { key: &key, expected, in_group: None }];
+            group.join(&seen, segments(batch).unwrap(), Asker::new().0).unwrap();
+        }
+        let numbered = |letter, wanted: fn(&u64) -> bool| -> Vec<Vec<u8>> {
+            let numbers = (0..KEYS).filter(wanted);
+            numbers.map(|number| format!("{letter}{number:03}").into_bytes()).collect()
+        };
+        let reads = in_order(&group.reads);
+        let expectations = Expectations::of(&group, &reads);
+        let [run] = &expectations.runs[..] else { panic!("all are replaced") };
+        assert_eq!(run.confirmation, Confirmation::Replace);
+        assert_eq!(run.names.heads, numbered('k', |number| number % 2 == 0));
+        assert!(run.revisions.is_sorted());
+        let claims = Claims::of(&group, &reads);
+        assert_eq!(claims.names.heads, numbered('k', |number| number % 2 == 1));
+        assert!(
+            claims.values.iter().map(Option::is_some).eq((0..KEYS / 4).flat_map(|_| [true, false]))
+        );
+        let is_replaced = |key: &Key| expectations.replaces(&group, key);
+        let changes = Changes::of(&group.segments[0], &claims, &is_replaced, &KeySet::default());
+        assert!(changes.puts.is_empty());
+        assert_eq!(changes.deletes.heads, numbered('k', |number| number % 4 == 3));
+        assert_eq!(changes.additions.counters.heads, numbered('c', |_| true));
     }
 }

@@ -1,10 +1,13 @@
 //! The net effect of a batch: per key the last put or delete, or the sum of the additions.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 use zenobe_store::{
     Batch, Error, Key, KeyRange, LogEnd, Mutation, Result, Stamp, StampedPut, Value, decode_counter,
 };
+
+use crate::key_hash::KeyMap;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -73,7 +76,7 @@ pub struct WritePhase {
     pub ranges: Vec<KeyRange>,
     pub forgotten: Vec<Key>,
     pub log_ends: BTreeMap<Key, LogEnd>,
-    pub entries: BTreeMap<Key, Effect>,
+    pub entries: KeyMap<Key, Effect>,
     pub appends: Vec<Append>,
     /// In the order of their batches.
     pub ticks: Vec<Ticks>,
@@ -98,11 +101,10 @@ impl WritePhase {
     }
 
     fn apply(&mut self, key: Key, effect: Effect) -> Result<()> {
-        let combined = match self.entries.get(&key) {
-            Some(earlier) => earlier.then(&effect)?,
-            None => effect,
-        };
-        self.entries.insert(key, combined);
+        match self.entries.entry(key) {
+            Entry::Occupied(mut earlier) => _ = earlier.insert(earlier.get().then(&effect)?),
+            Entry::Vacant(free) => _ = free.insert(effect),
+        }
         Ok(())
     }
 
@@ -229,7 +231,7 @@ mod tests {
             ("p", Effect::Put("2".into())),
         ];
         let expected = expected.map(|(key, effect)| (Key::from(key), effect));
-        assert_eq!(segment.entries, BTreeMap::from(expected));
+        assert_eq!(segment.entries, KeyMap::from_iter(expected));
         assert!(
             of(|batch| {
                 batch.put("x", "text");

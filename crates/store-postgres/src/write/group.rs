@@ -1,6 +1,6 @@
 //! Writes that share a transaction.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -95,8 +95,8 @@ pub struct Expected {
 
 /// A declared key of one write.
 #[derive(Debug, Clone)]
-pub struct SeenKey {
-    pub key: Key,
+pub struct SeenKey<'a> {
+    pub key: &'a Key,
     pub expected: Expected,
     /// The group whose change was seen, if that group was in flight.
     pub in_group: Option<GroupId>,
@@ -106,7 +106,7 @@ pub struct Group {
     pub id: GroupId,
     /// The revision of the rows that its first segment writes. Each later segment adds one.
     pub revision: i64,
-    pub reads: BTreeMap<Key, Expected>,
+    pub reads: KeyMap<Key, Expected>,
     pub segments: Vec<WritePhase>,
     pub waiting: Vec<Waiting>,
     /// Groups that must commit first, because decisions in this group depend on them.
@@ -149,7 +149,7 @@ impl Group {
         Group {
             id,
             revision,
-            reads: BTreeMap::new(),
+            reads: KeyMap::default(),
             segments: vec![WritePhase::default()],
             waiting: Vec::new(),
             after: HashSet::new(),
@@ -188,9 +188,9 @@ impl Group {
     }
 
     /// Whether the group has not seen these keys with other values.
-    pub fn agrees(&self, seen: &[SeenKey]) -> bool {
+    pub fn agrees(&self, seen: &[SeenKey<'_>]) -> bool {
         seen.iter().filter(|seen| seen.in_group != Some(self.id)).all(|seen| {
-            let own = self.reads.get(&seen.key);
+            let own = self.reads.get(seen.key);
             own.is_none_or(|own| own.revision == seen.expected.revision)
         })
     }
@@ -198,22 +198,19 @@ impl Group {
     /// Adds a write, which must have been checked.
     pub fn join(
         &mut self,
-        seen: Vec<SeenKey>,
+        seen: &[SeenKey<'_>],
         mut segments: Vec<WritePhase>,
         asker: Asker<GroupResult>,
     ) -> Result<(), Error> {
         let appends = segments.iter().map(|segment| segment.appends.len()).sum();
         self.size_bytes += segments.iter().map(WritePhase::size_bytes).sum::<usize>();
         for SeenKey { key, expected, in_group } in seen {
-            // The store can't confirm what this group itself writes.
-            if in_group == Some(self.id) {
-                if let Some(own) = self.reads.get_mut(&key) {
-                    own.is_exclusive |= expected.is_exclusive;
-                }
-                continue;
+            match self.reads.get_mut(*key) {
+                Some(own) => own.is_exclusive |= expected.is_exclusive,
+                // The store can't confirm what this group itself writes.
+                None if *in_group == Some(self.id) => {}
+                None => _ = self.reads.insert((*key).clone(), *expected),
             }
-            let own = self.reads.entry(key).or_insert(expected);
-            own.is_exclusive |= expected.is_exclusive;
         }
         match segments.len() {
             1 if segments[0].is_mergeable() => {
@@ -246,7 +243,7 @@ mod tests {
         let mut group = Group::new(1, 1, false);
         for _ in 0..writes {
             let (asker, _) = Asker::new();
-            group.join(Vec::new(), vec![WritePhase::default()], asker).unwrap();
+            group.join(&[], vec![WritePhase::default()], asker).unwrap();
         }
         group
     }

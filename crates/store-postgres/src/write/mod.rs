@@ -42,22 +42,19 @@ pub async fn write(
     decide: &mut Decide<'_>,
 ) -> Result<CommitOutcome> {
     let patience = pool.patience();
-    let keys: Vec<Key> = declared(set).cloned().collect();
     let mut fresh: Option<Vec<Read>> = None;
     let mut is_alone = false;
     for tried in 0..TRIES_MAX {
-        queue.check_open()?;
         pause(pool, tried).await;
-        let view = match queue.look_up(set, fresh.as_deref()) {
+        let view = match queue.look_up(set, fresh.as_deref())? {
             Lookup::Known(view) => view,
             Lookup::Missing => {
-                let reads = read_keys(pool, &keys).await?;
-                queue.remember(set, &reads);
+                let reads = read_declared(pool, queue, set).await?;
                 fresh = Some(reads);
                 continue;
             }
-            Lookup::Wait(mut done) => {
-                let _gone = done.wait_for(|done| *done).await;
+            Lookup::Wait(group) => {
+                queue.end_of(group).await;
                 continue;
             }
         };
@@ -65,7 +62,7 @@ pub async fn write(
             if fresh.as_deref().is_some_and(|reads| view.is_one_state(reads)) {
                 return Ok(CommitOutcome::default());
             }
-            match confirm_abort(pool, queue, set, &keys, view, decide).await? {
+            match confirm_abort(pool, queue, set, view, decide).await? {
                 None => return Ok(CommitOutcome::default()),
                 Some(reads) => fresh = Some(reads),
             }
@@ -105,19 +102,25 @@ async fn confirm_abort(
     pool: &Arc<Pool>,
     queue: &Queue,
     set: WriteSet<'_>,
-    keys: &[Key],
     view: SeenValues,
     decide: &mut Decide<'_>,
 ) -> Result<Option<Vec<Read>>> {
-    view.settle().await;
-    if keys.is_empty() {
+    view.settle(queue).await;
+    if view.values.is_empty() {
         return Ok(None);
     }
     queue.forget(set);
-    let reads = read_keys(pool, keys).await?;
-    queue.remember(set, &reads);
+    let reads = read_declared(pool, queue, set).await?;
     let decision = decide(&SeenValues::of(&reads).values);
     Ok(batch(decision).map(|_| reads))
+}
+
+/// Reads the declared keys, and remembers them.
+async fn read_declared(pool: &Arc<Pool>, queue: &Queue, set: WriteSet<'_>) -> Result<Vec<Read>> {
+    let keys: Vec<Key> = declared(set).cloned().collect();
+    let reads = read_keys(pool, &keys).await?;
+    queue.remember(set, &reads);
+    Ok(reads)
 }
 
 async fn pause(pool: &Pool, tried: u32) {

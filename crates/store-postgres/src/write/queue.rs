@@ -56,7 +56,8 @@ struct QueueState {
     timer: Option<Instant>,
     last_id: u64,
     is_closed: bool,
-    /// Notified when the queue is empty.
+    is_idle: bool,
+    /// Notified of changes of that.
     idle: watch::Sender<bool>,
 }
 
@@ -68,7 +69,6 @@ struct Overlaid {
     group: GroupId,
     /// Distinguishes this change of the key from later ones.
     change: u64,
-    done: watch::Receiver<bool>,
 }
 
 /// The declared keys as a decision sees them.
@@ -80,7 +80,7 @@ pub struct SeenValues {
 
 enum ValueOrigin {
     Settled(Option<i64>),
-    InFlight { revision: Option<i64>, group: GroupId, change: u64, done: watch::Receiver<bool> },
+    InFlight { revision: Option<i64>, group: GroupId, change: u64 },
 }
 
 impl SeenValues {
@@ -100,10 +100,10 @@ impl SeenValues {
     }
 
     /// Waits until the groups that the decision saw in flight have committed or failed.
-    pub async fn settle(self) {
-        for origin in self.origins {
-            if let ValueOrigin::InFlight { mut done, .. } = origin {
-                let _gone = done.wait_for(|done| *done).await;
+    pub async fn settle(&self, queue: &Queue) {
+        for origin in &self.origins {
+            if let ValueOrigin::InFlight { group, .. } = origin {
+                queue.end_of(*group).await;
             }
         }
     }
@@ -114,7 +114,7 @@ pub enum Lookup {
     /// A key must be read first.
     Missing,
     /// The value of a key is unknown until this group commits.
-    Wait(watch::Receiver<bool>),
+    Wait(GroupId),
 }
 
 /// How a write was decided, and how it wants to be committed.
@@ -147,6 +147,7 @@ impl Queue {
             timer: None,
             last_id: 0,
             is_closed: false,
+            is_idle: true,
             idle: watch::Sender::new(true),
         };
         Queue {
@@ -159,25 +160,24 @@ impl Queue {
         }
     }
 
-    pub fn check_open(&self) -> Result<()> {
-        if self.state.lock().is_closed { Err(Error::Closed) } else { Ok(()) }
-    }
-
     /// The values of the declared keys after all changes in flight. `fresh` is what this write has just read.
-    pub fn look_up(&self, set: WriteSet<'_>, fresh: Option<&[Read]>) -> Lookup {
+    pub fn look_up(&self, set: WriteSet<'_>, fresh: Option<&[Read]>) -> Result<Lookup> {
+        let count = set.guards.len() + set.keys.len();
+        let mut view =
+            SeenValues { values: Vec::with_capacity(count), origins: Vec::with_capacity(count) };
         let mut state = self.state.lock();
+        if state.is_closed {
+            return Err(Error::Closed);
+        }
         if fresh.is_none() && !state.trust.check() {
             // Guards change rarely; if one does, all that rest on it notice.
             set.keys.iter().for_each(|key| state.cache.remove(key));
         }
-        let count = set.guards.len() + set.keys.len();
-        let mut view =
-            SeenValues { values: Vec::with_capacity(count), origins: Vec::with_capacity(count) };
         for (position, key) in declared(set).enumerate() {
             let (value, origin) = match state.overlay.get(key) {
                 Some(overlaid) => match &overlaid.value {
                     Some(value) => (value.clone(), overlaid.origin()),
-                    None => return Lookup::Wait(overlaid.done.clone()),
+                    None => return Ok(Lookup::Wait(overlaid.group)),
                 },
                 None => match (state.cache.get(key), fresh) {
                     (Some(known), _) => (known.value, ValueOrigin::Settled(known.revision)),
@@ -185,23 +185,33 @@ impl Queue {
                         let read = &fresh[position];
                         (read.value.clone(), ValueOrigin::Settled(read.revision))
                     }
-                    (None, None) => return Lookup::Missing,
+                    (None, None) => return Ok(Lookup::Missing),
                 },
             };
             view.values.push(value);
             view.origins.push(origin);
         }
-        Lookup::Known(view)
+        Ok(Lookup::Known(view))
+    }
+
+    /// Waits until a group has committed or failed.
+    pub async fn end_of(&self, group: GroupId) {
+        let done = self.state.lock().done(group);
+        if let Some(mut done) = done {
+            let _gone = done.wait_for(|done| *done).await;
+        }
     }
 
     /// Caches what was read, unless something newer may be known.
     pub fn remember(&self, set: WriteSet<'_>, reads: &[Read]) {
         let mut state = self.state.lock();
         for (key, read) in declared(set).zip(reads) {
-            if read.is_settled && !state.overlay.contains_key(key) && state.cache.get(key).is_none()
+            if read.is_settled
+                && !state.overlay.contains_key(key)
+                && state.cache.revision(key).is_none()
             {
                 let known = Known { value: read.value.clone(), revision: read.revision };
-                state.cache.insert(key.clone(), known);
+                state.cache.put(key, known);
             }
         }
     }
@@ -220,6 +230,9 @@ impl Queue {
         manner: Manner,
     ) -> Result<Joined> {
         let (asker, answered) = Asker::new();
+        let seen = seen(set, view);
+        let own_keys: Vec<Key> =
+            segments.iter().flat_map(|segment| segment.entries.keys().cloned()).collect();
         let mut state = self.state.lock();
         if state.is_closed {
             return Err(Error::Closed);
@@ -228,17 +241,16 @@ impl Queue {
             return Ok(Joined::Changed);
         }
         let after = state.rests_on(set, view, &segments);
-        let seen = seen(set, view);
         let is_alone = manner.is_alone || segments.len() > 1 || !segments[0].is_mergeable();
         let place = state.place(&after, &seen, &segments[0], is_alone)?;
         let group = &mut state.waiting[place];
         group.is_remembered |= manner.is_remembered;
         group.after.extend(after.into_iter().filter(|id| *id != group.id));
-        let own_keys: Vec<Key> =
-            segments.iter().flat_map(|segment| segment.entries.keys().cloned()).collect();
-        group.join(seen, segments, asker)?;
+        group.join(&seen, segments, asker)?;
         state.overlay(place, set, own_keys);
-        state.idle.send_if_modified(|idle| std::mem::replace(idle, false));
+        if std::mem::replace(&mut state.is_idle, false) {
+            state.idle.send_replace(false);
+        }
         state.observe_writes();
         self.pump(&mut state);
         Ok(Joined::Waiting(answered))
@@ -345,6 +357,7 @@ impl Queue {
             }
         }
         if state.in_flight.is_empty() && state.waiting.is_empty() {
+            state.is_idle = true;
             state.idle.send_replace(true);
         }
         self.pump(&mut state);
@@ -371,6 +384,12 @@ impl Queue {
 }
 
 impl QueueState {
+    /// Tells when the group has committed or failed, unless it has.
+    fn done(&self, group: GroupId) -> Option<watch::Receiver<bool>> {
+        let in_flight = self.in_flight.get(&group).map(|group| group.done());
+        in_flight.or_else(|| self.waiting.iter().find(|it| it.id == group).map(Group::done))
+    }
+
     fn load(&self) -> QueueLoad {
         QueueLoad {
             writes_in_flight: self.writes_in_flight,
@@ -387,14 +406,14 @@ impl QueueState {
     }
 
     /// Whether the values that a decision saw are still current.
-    fn is_as_seen(&mut self, set: WriteSet<'_>, view: &SeenValues) -> bool {
+    fn is_as_seen(&self, set: WriteSet<'_>, view: &SeenValues) -> bool {
         declared(set).zip(&view.origins).all(|(key, origin)| {
             match (self.overlay.get(key), origin) {
                 (Some(overlaid), ValueOrigin::InFlight { change, .. }) => {
                     overlaid.change == *change
                 }
                 (None, ValueOrigin::Settled(revision)) => {
-                    self.cache.get(key).is_none_or(|known| known.revision == *revision)
+                    self.cache.revision(key).is_none_or(|known| known == *revision)
                 }
                 _ => false,
             }
@@ -438,7 +457,7 @@ impl QueueState {
     fn place(
         &mut self,
         after: &HashSet<GroupId>,
-        seen: &[SeenKey],
+        seen: &[SeenKey<'_>],
         segment: &WritePhase,
         is_alone: bool,
     ) -> Result<usize> {
@@ -466,7 +485,7 @@ impl QueueState {
     /// Makes what the group at this position has just added visible to later decisions.
     fn overlay(&mut self, place: usize, set: WriteSet<'_>, keys: Vec<Key>) {
         let group = &self.waiting[place];
-        let (id, revision, done) = (group.id, group.revision, group.done());
+        let (id, revision) = (group.id, group.revision);
         let ranges: Vec<&KeyRange> =
             group.segments.iter().flat_map(|segment| &segment.ranges).collect();
         let in_range = set.keys.iter().filter(|key| ranges.iter().any(|range| range.contains(key)));
@@ -491,8 +510,7 @@ impl QueueState {
             let value = value.filter(|value| value.is_none() || group.segments.len() == 1);
             self.last_id += 1;
             let change = self.last_id;
-            let done = done.clone();
-            self.overlay.insert(key, Overlaid { value, revision, group: id, change, done });
+            self.overlay.insert(key, Overlaid { value, revision, group: id, change });
         }
     }
 
@@ -509,10 +527,10 @@ impl QueueState {
                 match effect {
                     Effect::Put(value) if is_plain && group.reads.contains_key(key) => {
                         let known = Known { value: Some(value.clone()), revision };
-                        self.cache.insert(key.clone(), known);
+                        self.cache.put(key, known);
                     }
                     Effect::Delete if is_plain && group.reads.contains_key(key) => {
-                        self.cache.insert(key.clone(), Known { value: None, revision: None });
+                        self.cache.put(key, Known { value: None, revision: None });
                     }
                     _ => self.cache.remove(key),
                 }
@@ -522,10 +540,16 @@ impl QueueState {
     }
 
     fn uncover(&mut self, group: &Group) {
-        let entries = group.segments.iter().flat_map(|segment| segment.entries.keys());
-        for key in entries.chain(group.reads.keys()) {
-            if self.overlay.get(key).is_some_and(|overlaid| overlaid.group == group.id) {
-                self.overlay.remove(key);
+        let changed = group.segments.iter().flat_map(|segment| segment.entries.keys());
+        // Ranges cover declared keys.
+        let has_ranges = group.segments.iter().any(|segment| !segment.ranges.is_empty());
+        let covered = group.reads.keys().filter(|_| has_ranges);
+        for key in changed.chain(covered) {
+            // Rarely a later group has changed it as well.
+            if let Some((key, overlaid)) = self.overlay.remove_entry(key)
+                && overlaid.group != group.id
+            {
+                self.overlay.insert(key, overlaid);
             }
         }
     }
@@ -561,13 +585,12 @@ impl Overlaid {
             revision: is_there.then_some(self.revision),
             group: self.group,
             change: self.change,
-            done: self.done.clone(),
         }
     }
 }
 
 /// What the store must confirm. A key that was seen in flight has the value that the earlier group leaves.
-fn seen(set: WriteSet<'_>, view: &SeenValues) -> Vec<SeenKey> {
+fn seen<'a>(set: WriteSet<'a>, view: &SeenValues) -> Vec<SeenKey<'a>> {
     declared(set)
         .zip(&view.origins)
         .enumerate()
@@ -577,7 +600,7 @@ fn seen(set: WriteSet<'_>, view: &SeenValues) -> Vec<SeenKey> {
                 ValueOrigin::InFlight { revision, group, .. } => (*revision, Some(*group)),
             };
             let is_exclusive = position >= set.guards.len();
-            SeenKey { key: key.clone(), expected: Expected { revision, is_exclusive }, in_group }
+            SeenKey { key, expected: Expected { revision, is_exclusive }, in_group }
         })
         .collect()
 }
