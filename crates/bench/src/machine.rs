@@ -83,19 +83,38 @@ pub fn cpu_time(process: u32) -> Result<Duration> {
 /// That of the process, and of its children that have ended.
 fn own_cpu_time(process: u32) -> Result<Duration> {
     let ticks = cpu_ticks(&fs::read_to_string(format!("/proc/{process}/stat"))?)?;
-    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+    Ok(duration(ticks.iter().sum()))
+}
+
+/// The processor time of this process without its children.
+pub fn cpu_time_here() -> Result<Duration> {
+    let [user, system, ..] = cpu_ticks(&fs::read_to_string("/proc/self/stat")?)?;
+    Ok(duration(user + system))
+}
+
+/// For how long the cores had nothing to do since the machine started, in sum.
+pub fn idle_time() -> Result<Duration> {
+    Ok(duration(idle_ticks(&fs::read_to_string("/proc/stat")?)?))
+}
+
+/// The fourth and fifth number: idle, and idle while something waits for a disk.
+fn idle_ticks(statistics: &str) -> Result<u64> {
+    let all = statistics.strip_prefix("cpu ").ok_or("the system has no statistics")?;
+    let idle = all.split_whitespace().skip(3).take(2).map(str::parse::<u64>);
+    Ok(idle.sum::<std::result::Result<_, _>>()?)
+}
+
+fn duration(ticks: u64) -> Duration {
+    Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// The fields 14 to 17 of a process's statistics: user and system time, of itself and of children.
-fn cpu_ticks(statistics: &str) -> Result<u64> {
+fn cpu_ticks(statistics: &str) -> Result<[u64; 4]> {
     // The program's name is in parentheses and may contain spaces.
     let (_, fields) = statistics.rsplit_once(')').ok_or("the process has no statistics")?;
     let ticks = fields.split_whitespace().skip(11).take(4);
     let ticks: Vec<u64> = ticks.map(str::parse).collect::<std::result::Result<_, _>>()?;
-    if ticks.len() < 4 {
-        return Err("the statistics end early".into());
-    }
-    Ok(ticks.iter().sum())
+    ticks.try_into().map_err(|_| "the statistics end early".into())
 }
 
 /// The value of the first `name: value` line in a kernel file.
@@ -116,12 +135,21 @@ mod tests {
         assert!(memory.anonymous_mib > 0.0);
         assert!(cpu_time(std::process::id()).unwrap() < Duration::from_secs(3600));
         assert!(cpu_time(u32::MAX).is_err());
+        assert!(cpu_time_here().unwrap() <= cpu_time(std::process::id()).unwrap());
+    }
+
+    #[test]
+    fn cores_that_wait_for_a_disk_are_idle() {
+        let statistics = "cpu  10 20 30 400 5 6 7 8 0 0\ncpu0 5 10 15 200 2 3 3 4 0 0\n";
+        assert_eq!(idle_ticks(statistics).unwrap(), 405);
+        assert!(idle_ticks("cpu0 1 2 3 4 5").is_err() && idle_ticks("cpu 1 2 3 x 5").is_err());
+        assert!(idle_time().is_ok());
     }
 
     #[test]
     fn children_that_have_ended_count() {
         let statistics = "7 (a (name) b) S 1 7 7 0 -1 4194560 9 9 9 9 1000 200 30 4 20 0 2 0 99";
-        assert_eq!(cpu_ticks(statistics).unwrap(), 1234);
+        assert_eq!(cpu_ticks(statistics).unwrap(), [1000, 200, 30, 4]);
         for damaged in ["7 name S 1", "7 (name) S 1 7 7 0 -1 4194560 9 9 9 9 1000 200 30", ""] {
             assert!(cpu_ticks(damaged).is_err(), "{damaged}");
         }

@@ -40,14 +40,23 @@ const REMARKS: &[(&[&str], &str)] = &[
         "everything the process has allocated, including freed memory that its allocator keeps",
     ),
     (
-        &["nodes-get", "nodes-put"],
-        "clients, node and PostgreSQL share the cores. A PutItem takes PostgreSQL a fraction of the processor time of a transaction of pgbench, but client and node \
-         need theirs as well",
+        &["nodes-get"],
+        "client, node and PostgreSQL share the cores, and the bare client needs none for HTTP",
+    ),
+    (
+        &["nodes-put"],
+        "client, node and PostgreSQL share the cores. A PutItem takes PostgreSQL a fraction of the processor time of a transaction of pgbench, but client and node \
+         need theirs as well: how much is said below",
     ),
     (
         &["nodes-two"],
-        "One node, its clients and PostgreSQL already use all cores of this machine, so a second node has none to add. Each write of an item that the \
-         other node has changed since also has to be read first",
+        "Each write of an item that the other node has changed since has to be read first. And clients, nodes and PostgreSQL share the cores: what each \
+         takes, and what is left, is said below",
+    ),
+    (
+        &["nodes-two-apart"],
+        "clients, nodes and PostgreSQL share the cores, so a second node adds none, and each commits smaller groups: what each takes, and what is left, is \
+         said below",
     ),
     (
         &["nodes-growth-get", "nodes-growth-query", "nodes-growth-put"],

@@ -1,17 +1,18 @@
 //! Nodes on one PostgreSQL, compared with what PostgreSQL itself does for a bare client and for
 //! pgbench.
 
-use std::time::Duration;
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 use zenobe_load::{Plan, Workload};
 
 use crate::load::{self, lane};
-use crate::measure::{Lane, Sample, Series, interleave};
+use crate::measure::{Lane, Sample, Series, interleave, median};
 use crate::outcome::{Chart, Finding, Outcome, Section, count};
 use crate::subjects::bare_client::BareClient;
 use crate::subjects::postgres::{Pgbench, Postgres};
 use crate::subjects::server::{Keeping, Server};
-use crate::{Result, progress};
+use crate::{Result, machine, progress};
 
 use super::growth::slowdowns;
 use super::{Context, Effort};
@@ -83,54 +84,149 @@ fn writes(context: &Context<'_>, postgres: &Postgres, nodes: &[Server; 2]) -> Re
     let effort = context.effort;
     let script = context.scratch.path("upsert.sql");
     let pgbench = Pgbench::fastest(postgres, &script, effort.items)?;
-    let put = |node: &Server, connections| {
-        load::plan(node.address, Workload::Put, effort.items, connections)
+    let put = |node: &Server, connections, table: &str| -> Result<Plan> {
+        let mut plan = load::plan(node.address, Workload::Put, effort.items, connections)?;
+        plan.table.push_str(table);
+        Ok(plan)
     };
+    let [one, other] = nodes;
+    let half = WRITE_CONNECTIONS / 2;
     // What the other node has changed must be read first. So the node that is measured alone has a table of its own.
-    let mut one = put(&nodes[0], WRITE_CONNECTIONS)?;
-    one.table.push_str("-of-one-node");
-    load::prepare("many nodes", &one)?;
-    let both = [put(&nodes[0], WRITE_CONNECTIONS / 2)?, put(&nodes[1], WRITE_CONNECTIONS / 2)?];
+    let alone = [put(one, WRITE_CONNECTIONS, "-of-one-node")?];
+    let apart = [put(one, half, "-of-one-node")?, put(other, half, "-of-other-node")?];
+    for plan in &apart {
+        load::prepare("many nodes", plan)?;
+    }
+    let together = [put(one, half, "")?, put(other, half, "")?];
+    let processes = [one.id(), other.id()];
+    let spendings = [Spending::default(), Spending::default(), Spending::default()];
+    let [spending_alone, spending_together, spending_apart] = &spendings;
     let lanes = vec![
         Lane::new("bare pgbench, one upsert per transaction", |duration| pgbench.sample(duration)),
-        load::watched_lane("PutItem through one node", one, postgres.id()),
-        Lane::new("PutItem through two nodes", |duration| together(&both, duration)),
+        Lane::new("PutItem through one node", |duration| {
+            spending_alone.sample(&alone, &processes, postgres.id(), duration)
+        }),
+        Lane::new("PutItem through two nodes, the same items", |duration| {
+            spending_together.sample(&together, &processes, postgres.id(), duration)
+        }),
+        Lane::new("PutItem through two nodes, a table each", |duration| {
+            spending_apart.sample(&apart, &processes, postgres.id(), duration)
+        }),
     ];
     let series = interleave("many nodes, writes", effort.rounds, effort.duration, lanes)?;
     let what = format!("PutItem through one node on PostgreSQL, {WRITE_CONNECTIONS} connections");
     let against_pgbench =
         Finding::factor("nodes-put", what, WRITE_FACTOR, "pgbench", &series[1], &series[0]);
-    let what = "PutItem through two nodes, half of the connections each".to_owned();
-    let against_one =
-        Finding::factor("nodes-two", what, TWO_NODES_FACTOR, "one node", &series[2], &series[1]);
+    let against_one = |row, what: &str, two| {
+        let what = format!("PutItem through two nodes, half of the connections each, {what}");
+        Finding::factor(row, what, TWO_NODES_FACTOR, "one node", two, &series[1])
+    };
+    let findings = vec![
+        against_pgbench,
+        against_one("nodes-two", "the same items", &series[2]),
+        against_one("nodes-two-apart", "a table each", &series[3]),
+    ];
     let note = format!(
-        "{WRITE_CONNECTIONS} connections to one node, which has the table to itself, or half of them to each of two nodes that write to the same items. Every write is durable (`fsync` and `synchronous_commit` are on). \
+        "{WRITE_CONNECTIONS} connections to one node, which has the table to itself, or half of them to each of two nodes, which write to the same items or to a table each. \
+         Every write is durable (`fsync` and `synchronous_commit` are on). \
          pgbench does one upsert of a row of about 400 bytes per transaction, prepared, with the number of clients that is fastest: {}. Clients, nodes and \
-         PostgreSQL share the machine's cores. PostgreSQL itself takes {} of processor time for a transaction of pgbench, and {} for a \
-         PutItem through one node.",
+         PostgreSQL share the machine's cores. A transaction of pgbench takes PostgreSQL {} of processor time. \
+         A PutItem takes, through one node: {}; through two that write to the same items: {}; with a table each: {}.",
         pgbench.describe(),
         cpu_time(&series[0]),
-        cpu_time(&series[1]),
+        spending_alone.describe(),
+        spending_together.describe(),
+        spending_apart.describe(),
     );
     let sections = vec![Section::of_series("Many nodes: writes", &note, &series)];
     let charts = vec![Chart::of_series("Writes through nodes on PostgreSQL", &series)];
-    Ok(Outcome { findings: vec![against_pgbench, against_one], sections, charts })
+    Ok(Outcome { findings, sections, charts })
 }
 
 fn cpu_time(series: &Series) -> String {
     series.cpu_us().map_or("–".to_owned(), |time| format!("{time:.0} µs"))
 }
 
-/// Runs both plans at once. Their rates add up.
-fn together(plans: &[Plan; 2], duration: Duration) -> Result<Sample> {
-    let [one, other] = std::thread::scope(|scope| {
-        plans
-            .each_ref()
-            .map(|plan| scope.spawn(move || load::sample(plan, duration)))
-            .map(|thread| thread.join().unwrap_or_else(|_| Err("a client panicked".into())))
-    });
-    let (one, other) = (one?, other?);
-    Ok(Sample { requests_per_second: one.requests_per_second + other.requests_per_second, ..one })
+/// Where the processor time of requests goes, round by round.
+#[derive(Default)]
+struct Spending(RefCell<Vec<Spent>>);
+
+/// Processor time per request, in microseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    client: f64,
+    nodes: f64,
+    postgres: f64,
+    /// Of all cores, while they had nothing to do.
+    idle: f64,
+}
+
+impl Spending {
+    /// Runs all plans at once, after a warm-up that does not count. Their rates add up.
+    fn sample(
+        &self,
+        plans: &[Plan],
+        nodes: &[u32],
+        postgres: u32,
+        duration: Duration,
+    ) -> Result<Sample> {
+        at_once(plans, |plan| load::warm_up(plan, plan.warmup))?;
+        let before = Spent::until_now(nodes, postgres)?;
+        let start = Instant::now();
+        let samples = at_once(plans, |plan| {
+            load::sample(&Plan { warmup: Duration::ZERO, ..plan.clone() }, duration)
+        })?;
+        let seconds = start.elapsed().as_secs_f64();
+        let after = Spent::until_now(nodes, postgres)?;
+        let requests_per_second = samples.iter().map(|sample| sample.requests_per_second).sum();
+        self.0.borrow_mut().push(after.since(before, requests_per_second * seconds));
+        Ok(Sample { requests_per_second, ..samples.into_iter().next().ok_or("no plan")? })
+    }
+
+    /// The medians of all rounds.
+    fn describe(&self) -> String {
+        let middle = |of: fn(&Spent) -> f64| median(self.0.borrow().iter().map(of));
+        format!(
+            "{:.0} µs of the client, {:.0} µs of the nodes and {:.0} µs of PostgreSQL, while {:.0} µs of the cores' time per PutItem pass idly",
+            middle(|spent| spent.client),
+            middle(|spent| spent.nodes),
+            middle(|spent| spent.postgres),
+            middle(|spent| spent.idle),
+        )
+    }
+}
+
+impl Spent {
+    /// Of everything since it started.
+    fn until_now(nodes: &[u32], postgres: u32) -> Result<Spent> {
+        let us = |time: Duration| time.as_secs_f64() * 1e6;
+        let nodes: Duration =
+            nodes.iter().map(|node| machine::cpu_time(*node)).sum::<Result<_>>()?;
+        Ok(Spent {
+            client: us(machine::cpu_time_here()?),
+            nodes: us(nodes),
+            postgres: us(machine::cpu_time(postgres)?),
+            idle: us(machine::idle_time()?),
+        })
+    }
+
+    fn since(self, before: Spent, requests: f64) -> Spent {
+        let per_request = |of: fn(&Spent) -> f64| (of(&self) - of(&before)).max(0.0) / requests;
+        Spent {
+            client: per_request(|spent| spent.client),
+            nodes: per_request(|spent| spent.nodes),
+            postgres: per_request(|spent| spent.postgres),
+            idle: per_request(|spent| spent.idle),
+        }
+    }
+}
+
+fn at_once<T: Send>(plans: &[Plan], run: impl Fn(&Plan) -> Result<T> + Sync) -> Result<Vec<T>> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = plans.iter().map(|plan| scope.spawn(|| run(plan))).collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended.map(|ended| ended.unwrap_or_else(|_| Err("a client panicked".into()))).collect()
+    })
 }
 
 /// The same requests on a small table and on a large one, of the same store.
@@ -160,4 +256,41 @@ fn growth(context: &Context<'_>, node: &Server) -> Result<Outcome> {
     );
     let sections = vec![Section::of_series("Many nodes: growth", &note, &series)];
     Ok(Outcome { findings, sections, charts: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spent_time_is_per_request_and_the_median_of_the_rounds() {
+        let before = Spent { client: 100.0, nodes: 50.0, postgres: 10.0, idle: 7.0 };
+        let spending = Spending::default();
+        for nodes in [350.0, 80.0, 250.0] {
+            let after = Spent { client: 200.0, nodes, postgres: 160.0, idle: 7.0 };
+            spending.0.borrow_mut().push(after.since(before, 10.0));
+        }
+        assert_eq!(
+            spending.describe(),
+            "10 µs of the client, 20 µs of the nodes and 15 µs of PostgreSQL, while 0 µs of the cores' time per PutItem pass idly"
+        );
+    }
+
+    #[test]
+    fn plans_run_at_once_and_one_failure_fails_all() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let plan = |connections| load::plan(address, Workload::Put, 1, connections).unwrap();
+        let plans = [plan(1), plan(2)];
+        let barrier = std::sync::Barrier::new(plans.len());
+        let both = at_once(&plans, |plan| {
+            barrier.wait();
+            Ok(plan.connections)
+        });
+        assert_eq!(both.unwrap(), [1, 2]);
+        let one_fails = |plan: &Plan| match plan.connections {
+            1 => Ok(()),
+            _ => Err("refused".into()),
+        };
+        assert_eq!(at_once(&plans, one_fails).unwrap_err().to_string(), "refused");
+    }
 }
