@@ -55,8 +55,7 @@ const REMARKS: &[(&[&str], &str)] = &[
     ),
     (
         &["nodes-two-apart"],
-        "clients, nodes and PostgreSQL share the cores, so a second node adds none, and each commits smaller groups: what each takes, and what is left, is \
-         said below",
+        "clients, nodes and PostgreSQL share the cores, so a second node adds none: what each takes, and what is left, is said below",
     ),
     (
         &["nodes-growth-get", "nodes-growth-query", "nodes-growth-put"],
