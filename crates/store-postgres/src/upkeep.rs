@@ -15,9 +15,11 @@ const PERIOD: Duration = Duration::from_secs(30);
 /// How often one of the nodes that share the store collects records of commits. That reads all of
 /// them: an index of their times would cost something in every commit.
 const COLLECTION_PERIOD_SECONDS: f64 = 60.0;
-/// A node asks for the outcome of a commit for a minute at most. The rest is for what may hold it up
-/// before.
+/// How old a record must be to be collected, by the store's clock.
 const COMMIT_AGE_MAX_SECONDS: f64 = 600.0;
+/// For how long after the beginning of its transaction a node relies on the record of a commit. The rest is for clocks that run at
+/// different rates.
+pub const RECORD_KEPT_MIN: Duration = Duration::from_secs(300);
 
 /// Measures once, which shows that the store responds, then continues in the background.
 pub async fn start(pool: &Arc<Pool>, size_bytes: &Arc<AtomicU64>) -> Result<()> {

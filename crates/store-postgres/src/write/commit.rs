@@ -21,7 +21,7 @@ use zenobe_store::{Error, Key, LogEnd, encode_log_entry, log_entry_key};
 
 use super::effects::{Append, Effect, Ticks, WritePhase};
 use super::group::{Expected, Group};
-use super::resolve::{Resolved, resolve};
+use super::resolve::{Begun, Resolved, resolve};
 use crate::keys::{Digest, head, heads, whole};
 use crate::pool::{Pool, PooledConnection, Purpose};
 use crate::sql::Session;
@@ -60,6 +60,7 @@ pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group) -> Outcome {
     };
     let id: [u8; 16] = rand::random();
     connection.begin_write();
+    let begun = Begun::now();
     let (sequences, ended) = transact(&connection, group, &id).await;
     let detail = match ended {
         Ended::Committed => {
@@ -71,7 +72,7 @@ pub async fn commit(pool: &std::sync::Arc<Pool>, group: &Group) -> Outcome {
         Ended::Unknown(detail) => detail,
     };
     drop(connection);
-    match resolve(pool, &id).await {
+    match resolve(pool, &id, &begun).await {
         Resolved::Committed => Outcome::Committed(sequences),
         Resolved::NotCommitted => Outcome::Lost(detail),
         Resolved::Unknown(detail) => Outcome::Failed(Error::Uncertain { detail }),

@@ -7,7 +7,7 @@ use zenobe_store::{
     Batch, Error, Key, KeyRange, LogEnd, Mutation, Result, Stamp, StampedPut, Value, decode_counter,
 };
 
-use crate::key_hash::KeyMap;
+use zenobe_store::key_map::KeyMap;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 use zenobe_store::{Error, Key};
 
 use super::effects::WritePhase;
-use zenobe_store::key_map::KeySet;
 use crate::answers::Asker;
+use zenobe_store::key_map::{KeyMap, KeySet};
 
 pub type GroupId = u64;
 
