@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use zenobe_database::{CallError, Database, ObjectStoreEndpoint, ObjectStoreOptions, Options};
+use zenobe_database::{CallError, Database, Options};
 use zenobe_engine::clock::ManualClock;
 use zenobe_testing::TemporaryDirectory;
 use zenobe_transfer::manifest::{self, DataFile};
+
+use crate::support::{call, open_with_buckets};
 
 const START_S: u64 = 1_765_432_100;
 const MINUTE_S: u64 = 60;
@@ -24,13 +26,11 @@ struct World {
 
 impl World {
     async fn new() -> World {
-        let buckets = TemporaryDirectory::new("buckets");
-        std::fs::create_dir(buckets.path().join("bucket")).unwrap();
-        let endpoint = ObjectStoreEndpoint::Directory(buckets.path().to_owned());
-        let object_store = Some(ObjectStoreOptions::new(endpoint));
         let clock = Arc::new(ManualClock::new(START_S * 1_000));
-        let options = Options { object_store, clock: clock.clone(), ..Options::default() };
-        World { database: Database::open_with(options).await.unwrap(), buckets, clock }
+        let options = Options { clock: clock.clone(), ..Options::default() };
+        let (database, buckets) = open_with_buckets(options).await;
+        std::fs::create_dir(buckets.path().join("bucket")).unwrap();
+        World { database, buckets, clock }
     }
 
     /// With table `orders`, which has recovery.
@@ -48,8 +48,7 @@ impl World {
     }
 
     async fn call(&self, operation: &str, body: Value) -> Result<Value, CallError> {
-        let answer = self.database.call(operation, body.to_string()).await?;
-        Ok(serde_json::from_str(&answer).unwrap())
+        call(&self.database, operation, body).await
     }
 
     async fn put(&self, item: Value) {

@@ -7,9 +7,11 @@ use flate2::write::GzEncoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
 use std::io::Write;
-use zenobe_database::{CallError, Database, ObjectStoreEndpoint, ObjectStoreOptions, Options};
+use zenobe_database::{CallError, Database, Options};
 use zenobe_testing::TemporaryDirectory;
 use zenobe_transfer::manifest::{self, DataFile};
+
+use crate::support::{call, open_with_buckets};
 
 struct World {
     database: Database,
@@ -18,11 +20,8 @@ struct World {
 
 impl World {
     async fn new() -> World {
-        let buckets = TemporaryDirectory::new("buckets");
-        let endpoint = ObjectStoreEndpoint::Directory(buckets.path().to_owned());
-        let object_store = Some(ObjectStoreOptions::new(endpoint));
-        let options = Options { object_store, ..Options::default() };
-        World { database: Database::open_with(options).await.unwrap(), buckets }
+        let (database, buckets) = open_with_buckets(Options::default()).await;
+        World { database, buckets }
     }
 
     fn put(&self, key: &str, bytes: &[u8]) {
@@ -32,8 +31,7 @@ impl World {
     }
 
     async fn call(&self, operation: &str, body: Value) -> Result<Value, CallError> {
-        let answer = self.database.call(operation, body.to_string()).await?;
-        Ok(serde_json::from_str(&answer).unwrap())
+        call(&self.database, operation, body).await
     }
 
     /// Runs an import to its end and returns its description.

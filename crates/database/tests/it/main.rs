@@ -3,3 +3,4 @@
 mod exports;
 mod formats;
 mod imports;
+mod support;
