@@ -141,8 +141,14 @@ def test_an_import_killed_within_a_file_continues_with_its_report(run, dynamodb,
         assert "is the state of an interrupted import with" in run(*arguments, status=1)
     modified = file.stat().st_mtime_ns
     os.utime(file, ns=(modified, modified + 1_000_000_000))
-    assert "has changed since it was imported in part" in run(file, "--table", table, *rules, status=1)
+    assert "has changed since it was imported, whole or in part" in run(file, "--table", table, *rules, status=1)
     os.utime(file, ns=(modified, modified))
+    # A table of another account, or one that was deleted and created again, has the same name and another id.
+    table_id = dynamodb.describe_table(TableName=table)["Table"]["TableId"]
+    assert table_id in before
+    state.write_text(before.replace(table_id, "another"))
+    assert "is the state of an interrupted import with another table" in run(file, "--table", table, *rules, status=1)
+    state.write_text(before)
     assert state.read_text() == before
     report = tmp_path / "report.json"
     printed = run(file, "--table", table, *rules, "--report", report, status=1)

@@ -1,6 +1,6 @@
 //! Removing what nobody needs any more.
 //!
-//! Manifests go first, then the files that no remaining manifest names. A snapshot in progress relies on the files of earlier ones, and
+//! Marks of snapshots that were begun and manifests go first, then the files that no remaining manifest names. A snapshot in progress relies on the files of earlier ones, and
 //! announces itself before it looks for them ([`crate::stored_files::begin`]). So if there is an unfinished snapshot once the manifests
 //! are gone, no file is removed this time. A snapshot that starts later does not find the removed manifests, and files that it stores
 //! get new names.

@@ -18,7 +18,9 @@ impl<T> Asker<T> {
     /// To be called by whoever then waits for the receiver.
     pub fn new() -> (Asker<T>, oneshot::Receiver<T>) {
         let (answer, answered) = oneshot::channel();
-        (Asker { answer, runtime: Handle::try_current().ok() }, answered)
+        // Outside of tasks, somebody else may wait on a thread that has merely entered a runtime, which nobody drives.
+        let runtime = tokio::task::try_id().and_then(|_| Handle::try_current().ok());
+        (Asker { answer, runtime }, answered)
     }
 
     /// Whether nobody waits any more.

@@ -36,11 +36,8 @@ async fn run(pool: Weak<Pool>, size_bytes: Arc<AtomicU64>) {
     loop {
         tokio::time::sleep(PERIOD).await;
         let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closed()) else { return };
-        let done = match collect(&pool).await {
-            Ok(()) => measure(&pool, &size_bytes).await,
-            failed => failed,
-        };
-        if let Err(error) = done {
+        let collected = collect(&pool).await;
+        if let Err(error) = collected.and(measure(&pool, &size_bytes).await) {
             tracing::warn!(%error, "the store could not be cleaned up; trying again later");
         }
     }
@@ -51,12 +48,14 @@ async fn collect(pool: &Arc<Pool>) -> Result<()> {
     // Not on a connection for reads: they would wait for this, which waits for a standby.
     let connection = pool.session(Purpose::View).await?;
     let Session { client, statements } = connection.session();
-    let failed = |error| StatementError::from(error).into_error();
-    let claim = &statements.claim_collection;
-    let claimed = client.execute(claim, &[&COLLECTION_PERIOD_SECONDS]).await.map_err(failed)?;
+    let in_time = async |statement, parameter: &f64| {
+        let executed = pool.in_time(client.execute(statement, &[parameter])).await;
+        // A statement without an answer may hold a row that other nodes wait for.
+        executed.inspect_err(|_| connection.discard()).map_err(StatementError::into_error)
+    };
+    let claimed = in_time(&statements.claim_collection, &COLLECTION_PERIOD_SECONDS).await?;
     if claimed > 0 {
-        let collect = &statements.collect_commits;
-        client.execute(collect, &[&COMMIT_AGE_MAX_SECONDS]).await.map_err(failed)?;
+        in_time(&statements.collect_commits, &COMMIT_AGE_MAX_SECONDS).await?;
     }
     Ok(())
 }
@@ -107,6 +106,7 @@ mod tests {
         collect(&nodes[0]);
         assert_eq!(left(), ["younger_________"]);
         record("older___________", 11);
+        server.execute(database, "UPDATE zenobe_commit SET at = now() WHERE id = 'collected'");
         nodes.iter().for_each(collect);
         assert_eq!(left().len(), 2, "it was done a moment ago");
         let past =

@@ -45,6 +45,11 @@ impl<'a> Demand<'a> {
     fn suffix(&self) -> &'a [u8] {
         self.key.get(self.prefix_length..).unwrap_or_default()
     }
+
+    /// The same, sharing the key's memory.
+    fn suffix_key(&self) -> Key {
+        self.key.slice(self.prefix_length.min(self.key.len())..)
+    }
 }
 
 impl Engine {
@@ -98,7 +103,7 @@ impl Engine {
             access,
             taken_halves: halves_min,
             now_ns,
-            key: Key::copy_from_slice(suffix),
+            key: demand.suffix_key(),
             scope: demand.scope,
             reasons: Vec::new(),
         };

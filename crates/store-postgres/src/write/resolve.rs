@@ -25,7 +25,7 @@ use crate::upkeep::RECORD_KEPT_MIN;
 pub enum Resolved {
     Committed,
     NotCommitted,
-    /// The store could not be reached.
+    /// The store could not be reached, or no longer knows.
     Unknown(String),
 }
 
@@ -59,8 +59,7 @@ pub async fn resolve(pool: &Arc<Pool>, id: &[u8], begun: &Begun) -> Resolved {
             Ok(connection) => match ask(&connection, id).await {
                 // Checked after the fence, so that no record was collected before it.
                 Ok(Resolved::NotCommitted) if !begun.is_record_kept() => {
-                    let detail =
-                        "this node stood still for longer than records of commits are kept";
+                    let detail = "the answer came too late: the record of the commit may be gone";
                     return Resolved::Unknown(detail.to_owned());
                 }
                 Ok(resolved) => return resolved,

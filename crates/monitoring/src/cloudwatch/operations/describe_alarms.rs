@@ -50,7 +50,10 @@ pub async fn answer(call: Call<'_>) -> Answered {
     let alarms = &call.cloudwatch.alarms;
     let mut page = alarms.list(call.namespace, after.as_deref(), records_max, passes).await?;
     // One more than a page shows whether another follows.
-    let of_policies = policy_alarms::list(call, records_max + 1, is_wanted, is_in_state).await?;
+    let of_policies = match wants_metric_alarms {
+        true => policy_alarms::list(call, records_max + 1, is_wanted, is_in_state).await?,
+        false => Vec::new(),
+    };
     add(&mut page, of_policies, records_max);
     let mut result = rendered(call, &page.alarms);
     result.push(("CompositeAlarms".into(), Value::List(Vec::new())));

@@ -137,7 +137,7 @@ pub enum ImportError {
     )]
     UnreadableState { path: PathBuf },
     #[error(
-        "{file} has changed since it was imported in part; restore it to continue, or delete {} to import everything",
+        "{file} has changed since it was imported, whole or in part; restore it to continue, or delete {} to import everything",
         path.display()
     )]
     Changed { file: String, path: PathBuf },
@@ -177,7 +177,8 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
     let files = source.files(arguments.format).await?;
     let keys = arguments.keys.as_deref().map(table::parse_keys).transpose()?;
     let sender = Sender::new(&target, name, keys.as_deref(), arguments.dry_run).await?;
-    let (mut state, mut report) = state(arguments, &target, &rules, name)?;
+    let (mut state, mut report) =
+        state(arguments, &target, &rules, (name, sender.table_identity()))?;
     let size_bytes = files.iter().map(|file| file.object.size_bytes).sum();
     let mut progress = ImportDisplay::new(size_bytes, arguments.transfer.quiet);
     for file in &files {
@@ -204,7 +205,15 @@ async fn import_database(
     let row_count = tables.iter().map(|table| table.row_count).sum();
     let mut progress = ImportDisplay::new(row_count, arguments.transfer.quiet);
     let named = arguments.table.as_deref().unwrap_or("database");
-    let (mut state, mut report) = state(arguments, target, rules, named)?;
+    // All tables are imported into one account, so one of them tells which.
+    let first = match tables.first() {
+        Some(table) => {
+            Some(Sender::creating(target, &table.name, &table.creation, arguments.dry_run).await?)
+        }
+        None => None,
+    };
+    let identity = first.as_ref().map_or("", Sender::table_identity);
+    let (mut state, mut report) = state(arguments, target, rules, (named, identity))?;
     let version = database.version()?;
     for table in tables {
         let (name, creation) = (&table.name, &table.creation);
@@ -235,7 +244,7 @@ fn state(
     arguments: &ImportArguments,
     target: &Target,
     rules: &Rules,
-    table: &str,
+    (table, identity): (&str, &str),
 ) -> Result<(ImportState, Report), ImportError> {
     let default = || PathBuf::from(format!("zenobe-import-{table}.state"));
     let path = arguments.state.clone().unwrap_or_else(default);
@@ -244,7 +253,7 @@ fn state(
     let purpose = Purpose {
         source: arguments.source.clone(),
         endpoint: format!("{target} {}", target.region()),
-        table: table.to_owned(),
+        table: format!("{table} {identity}"),
         reading: format!("{format:?} {delimiter:?} {header:?}"),
         rules: rules.fingerprint(),
     };

@@ -97,6 +97,10 @@ impl Sender {
         Ok(Sender { table: table.to_owned(), keys, clients, is_dry_run })
     }
 
+    pub fn table_identity(&self) -> &str {
+        &self.keys.identity
+    }
+
     pub fn attribute_types(&self) -> BTreeMap<String, AttributeType> {
         self.keys.types.clone()
     }
@@ -479,8 +483,11 @@ mod tests {
 
     #[test]
     fn deletions_name_only_the_key() {
-        let keys =
-            TableKeys { keys: vec![("pk".to_owned(), AttributeType::S)], types: BTreeMap::new() };
+        let keys = TableKeys {
+            keys: vec![("pk".to_owned(), AttributeType::S)],
+            types: BTreeMap::new(),
+            identity: String::new(),
+        };
         let key = Attributes::from([("pk".to_owned(), AttributeValue::S("Item".to_owned()))]);
         let record = Record::Change { keys: key, new: None };
         let (_, body, is_put) = change(record, &Rules::default(), &keys).unwrap();
@@ -509,7 +516,7 @@ mod tests {
             }
         });
         let target = Target::new(&format!("http://{address}"), "us-east-1", None).unwrap();
-        let keys = TableKeys { keys: Vec::new(), types: BTreeMap::new() };
+        let keys = TableKeys { keys: Vec::new(), types: BTreeMap::new(), identity: String::new() };
         let sender = Sender::with_keys(&target, "table", keys, false).unwrap();
         let body = |text: &str| format!(r#"{{"PutRequest":{{"Item":{{"pk":{{"S":"{text}"}}}}}}}}"#);
         let change = |number, text: &str| Change { number, body: body(text) };

@@ -17,6 +17,9 @@ pub struct TableKeys {
     pub keys: Keys,
     /// The types of all attributes that are keys of the table or of an index.
     pub types: BTreeMap<String, AttributeType>,
+    /// What tells this table from all others: of other accounts and regions, and from one of the same name that was
+    /// deleted. Empty if there is no table yet.
+    pub identity: String,
 }
 
 impl TableKeys {
@@ -68,7 +71,8 @@ pub async fn prepare(
         "BillingMode": "PAY_PER_REQUEST",
     });
     if is_dry_run {
-        return Ok(TableKeys { keys: keys.to_vec(), types: keys.iter().cloned().collect() });
+        let types = keys.iter().cloned().collect();
+        return Ok(TableKeys { keys: keys.to_vec(), types, identity: String::new() });
     }
     create(target, name, &creation).await
 }
@@ -152,5 +156,7 @@ pub fn keys_of(table: &Value) -> TableKeys {
         Some((name.to_owned(), *types.get(name)?))
     };
     let keys = list("KeySchema").iter().filter_map(key).collect();
-    TableKeys { keys, types }
+    let text = |name: &str| table[name].as_str().unwrap_or_default();
+    let identity = [text("TableArn"), text("TableId")].join(" ");
+    TableKeys { keys, types, identity }
 }
