@@ -10,44 +10,47 @@
 //! ```
 //!
 //! 1. **A write arrives** ([`write`]). It fails if the store is closed, or refuses writes after a failure. It waits
-//!    while writes are paused, and while the writes without an answer reach the queue's bounds. Then it gets a
-//!    [`WriteTicket`], which holds the epoch in which it was admitted (each failure begins another). The ticket
-//!    reserves nothing, so concurrent admissions can overshoot the bounds by their own size. The write holds no lock
-//!    yet, so it blocks no other write.
-//! 2. **It decides** ([`decide_and_queue`]). It locks its keys exclusively and its *guards* shared (keys that it
-//!    depends on, but does not write), reads both, and asks the caller's closure what to write. A write that is
-//!    queued but not published yet is *in flight*. A key that such a write has put or deleted is read from
-//!    [`crate::in_flight`], any other key from the published snapshot. The new mutations take their place
-//!    in the commit order ([`Queue`]) and are in flight themselves, so the next decision sees them. Then the locks
-//!    are released. Nothing is awaited under a lock.
+//!    while writes are paused, and while too many writes have no answer yet: the queue bounds their number and their
+//!    bytes. Then it gets a [`WriteTicket`], which holds the epoch in which it was admitted (each failure begins a new
+//!    epoch). The ticket reserves nothing, so concurrent admissions can overshoot the bounds by their own size. The
+//!    write holds no lock yet, so it blocks no other write.
+//! 2. **It decides** ([`decide_and_queue`]). The write has *declared* its keys, and its *guards*: keys that it depends
+//!    on, but does not write ([`WriteSet`]). It locks the keys exclusively and the guards shared, reads both, and asks
+//!    the caller's closure what to write. A write that is queued but not published yet is *in flight*. A key that such
+//!    a write has put or deleted is read from [`crate::in_flight`], any other key from the published snapshot. The
+//!    queue gives each new mutation its *place*: a number, its position in the commit order ([`Queue`]). The new
+//!    mutations are in flight themselves, so the next decision sees them. Then the locks are released. Nothing is
+//!    awaited under a lock.
 //!
 //!    Only puts and deletes (of keys and of ranges) are visible in flight. Decisions do not see the other mutations until
 //!    they are published: *appends*, which get the next number of their append log from the commit; *counters*, to which
-//!    the commit adds; *stamped puts*, whose keys end with the time of the commit; and changes to the ends of append logs
-//!    and to clocks.
+//!    the commit adds; *stamped puts*, whose keys end with a *stamp*, the time of the commit; and changes to the ends of
+//!    append logs and to *clocks*, each of which keeps the newest of its stamps ([`zenobe_store::stamp`]).
 //!
-//!    A *move* copies the store into another while it is in use, and at its end pauses writes and hands over
-//!    ([`crate::handover`]). If writes are paused by the time a decision would be queued, it is discarded and made again
-//!    after the pause.
+//!    A *move* copies a store into another while the store is in use. At its end it pauses writes and hands over
+//!    ([`crate::handover`]). Writes that are queued by then commit as always. A decision that would be queued during the
+//!    pause is discarded, and the closure is called again after the pause.
 //! 3. **A leader commits** ([`lead_if_free`]). The write yields once, so that other tasks on its thread can queue
 //!    theirs. Then it tries to become the leader: there is only one at a time. The leader takes what is queued, its
 //!    own write and those of others, as one [`CommitGroup`]. A writer takes the whole queue if that is at most 256
-//!    KiB, and otherwise leaves it to the commit thread, which takes about 8 MiB or 4,096 writes. The leader writes
-//!    the group to RocksDB as one batch, which goes into the write-ahead log and the memtable atomically. Then it takes
-//!    a snapshot, which nobody sees yet. (Under [`Durability::Sync`] the write-ahead log is a buffer in this process
-//!    until it is synced, so `kill -9` loses whatever has not been synced.)
+//!    KiB. Otherwise it leaves the queue to the *commit thread* (see below), whose groups end at about 8 MiB or 4,096
+//!    writes, whichever comes first. The leader writes the group to RocksDB as one batch, which goes into the
+//!    write-ahead log and the memtable atomically. Then it takes a snapshot, which nobody sees yet. (Under
+//!    [`Durability::Sync`] the write-ahead log is a buffer in this process until it is synced, so `kill -9` loses
+//!    whatever has not been synced.)
 //! 4. **The sync thread makes groups durable** ([`sync_groups`]). One `fdatasync` covers all groups that were written
 //!    before it. Meanwhile the next leader writes the next group. So the slower the disk, the more
 //!    writes share a sync, without a timer. Under [`Durability::Os`] there is no sync thread: what RocksDB has
 //!    written, the operating system has, and the leader publishes it.
-//! 5. **Groups are published and answered** ([`publish`]). Readers get the snapshot of the last group, and each
-//!    waiting write gets its answer.
+//! 5. **Groups are published and answered** ([`publish`]). Readers get the snapshot of the last group. Then come
+//!    two taps, each if it is on: the *change tap* gets the changed keys, for a move ([`crate::change_tap`]), and the
+//!    *log tap* the bytes of the groups, for a backup ([`crate::log_tap`]). Then each waiting write gets its answer.
 //!
 //! A leader that is a writer must not keep its thread for long: the thread serves other requests. So there is a **commit
 //! thread** ([`commit_thread`]). It leads
 //!
 //! - when the queue is too large for a writer, for as long as anything is left in it,
-//! - when RocksDB stalls writes, and for a second after a stall or a slow commit,
+//! - when RocksDB stalls writes, and for a second after a stall or a writer's slow commit,
 //! - when a write found another leader at work,
 //! - when a caller dropped its write before it tried to lead,
 //! - when the store has recovered, or is being closed, while writes are queued.
@@ -72,15 +75,19 @@
 //!   waits for the groups before it. There is one exception: adding to a value that is not a counter fails at once, even
 //!   if the value is in flight, because such a write must not be queued.
 //! - **A failure fails everything unanswered** ([`fail`]). When writing or syncing fails, every write without an
-//!   answer fails: with [`Error::Uncertain`] if it may be on disk, with [`Error::Io`] if it can't be. (If a group cannot
-//!   even be encoded, its writes get [`Error::Uncertain`] too. That is never wrong, only cautious.) The in-flight values
-//!   are dropped, and new writes are refused ([`Error::WritesRefused`]). Readers keep the last published snapshot. They
-//!   wait while RocksDB is being reopened, and fail if it can't be. The *epoch* changes: a write that was admitted
-//!   before the failure cannot be queued after it, and [`publish`] fails the groups of an earlier epoch. (A publication
-//!   that began before the failure goes on: its groups are durable.) The commit thread closes the database and opens it again
-//!   ([`crate::recovery`]). From then on decisions rest on what the disk really holds.
+//!   answer fails: with [`Error::Uncertain`] if it may be on disk, with [`Error::Io`] if it can't be. The in-flight
+//!   values are dropped, and new writes are refused ([`Error::WritesRefused`]). Readers use the last published snapshot
+//!   until the commit thread closes the database to open it again ([`crate::recovery`]). Then they wait, and fail if it
+//!   cannot be opened. The *epoch* changes: a write that was admitted before the failure cannot be queued after it, and
+//!   [`publish`] fails the groups of an earlier epoch. (A publication that began before the failure goes on: its groups
+//!   are durable.) After the recovery, decisions rest on what the disk really holds.
+//! - **Encoding a group can fail too.** It reads from the database the counters and the ends of append logs that are not
+//!   in memory. A read that fails, or finds damage, is a failure of the store as well. The writes of the group get
+//!   [`Error::Uncertain`], which is never wrong, only cautious: they did not get to the disk.
 //! - **A panic counts as a failure.** If a leader, the sync thread or the commit thread panics, the waiting writes fail
-//!   instead of waiting forever. After a panic of the commit thread, only a restart helps. (A panic in a decision is its
+//!   instead of waiting forever. The groups that the thread held are dropped, and the senders of their answers with
+//!   them, so their writes get [`Error::Uncertain`]. [`Queue::recover`] resets the counts of unanswered writes, which
+//!   still include them. After a panic of the commit thread, only a restart helps. (A panic in a decision is its
 //!   caller's: nothing is queued by then.)
 
 mod encode;
@@ -227,13 +234,13 @@ fn decide_and_queue(
     // remembers which keys it has found to be counters (`checked_counters`), so that it rarely reads them here.
     let read_published = |key: &Key| store.published.without_waiting()?.read(key);
     store.checked_counters.check_additions(&mutations, &store.in_flight, read_published)?;
-    let are_declared = are_declared(set, &mutations);
+    let declared_puts = declared_puts(set, &mutations);
     let mutations: Arc<Vec<Mutation>> = Arc::new(mutations);
-    let queued = store.queue.push(ticket, Arc::clone(&mutations), are_declared)?;
+    let queued = store.queue.push(ticket, Arc::clone(&mutations), declared_puts)?;
     let Some((first_place, answer)) = queued else { return Ok(Decided::Paused) };
-    // The write is queued before its values are in flight, because the queue gives them their places. No decision that
-    // declares these keys runs in between: they are still locked. If the write is published in between, its places are
-    // retired, and nothing is inserted.
+    // The write is queued before its values are in flight, because the queue gives them their places in the commit
+    // order. No decision that declares these keys runs in between: they are still locked. If the write is published in
+    // between, its places are retired, and `insert` leaves its values out.
     store.in_flight.insert(first_place, &mutations);
     store.checked_counters.forget_replaced(&mutations);
     Ok(Decided::Queued(answer))
@@ -244,7 +251,9 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
     let keys = || set.guards.iter().chain(set.keys);
     let in_flight: Vec<Option<InFlightValue>> =
         keys().map(|key| store.in_flight.get(key)).collect();
-    // Loaded after looking up what is in flight, so that it contains what has been published since.
+    // Loaded after looking up what is in flight, so that it contains what has been published since. A write that was
+    // admitted before a failure may find no snapshot, because the database is being reopened. Then it fails with
+    // `Error::WritesRefused`.
     let snapshot = store.published.without_waiting()?;
     let is_any_in_flight = in_flight.iter().any(Option::is_some);
     if in_flight.len() > SINGLE_READS_MAX {
@@ -268,11 +277,11 @@ fn read(store: &Inner, set: WriteSet<'_>) -> Result<(Vec<Option<Value>>, bool)> 
 /// For each mutation: does it put a declared key, rather than one the decision derived? The value cache keeps declared
 /// keys, because a key that a caller names is likely to be named again. Derived rows, such as index entries, are mostly
 /// scanned.
-fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
+fn declared_puts(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
     // Imports declare thousands of keys at once, and put them in the same order.
     let mut in_order = set.keys.iter().peekable();
     let mut many: Option<KeySet<&Key>> = None;
-    let mut is_declared = |mutation: &Mutation| {
+    let mut is_declared_put = |mutation: &Mutation| {
         let Mutation::Put { key, .. } = mutation else { return false };
         if in_order.next_if(|next| *next == key).is_some() {
             return true;
@@ -282,7 +291,7 @@ fn are_declared(set: WriteSet<'_>, mutations: &[Mutation]) -> Vec<bool> {
             _ => many.get_or_insert_with(|| set.keys.iter().collect()).contains(key),
         }
     };
-    mutations.iter().map(&mut is_declared).collect()
+    mutations.iter().map(&mut is_declared_put).collect()
 }
 
 // --- 3: a leader writes a group to RocksDB ---
@@ -301,7 +310,7 @@ pub(crate) struct CommitGroup {
     snapshot: Option<Arc<Snapshot>>,
     /// The newest stamp in the keys of the group, if there is one.
     newest_stamp: Stamp,
-    /// What was written, if a backup ships it ([`crate::log_tap`]).
+    /// What was written, if a backup ships it: the log tap gets it when the group is published.
     for_log_tap: Option<LogGroup>,
 }
 
@@ -395,7 +404,8 @@ impl LeaderState {
     fn write_group_patiently(&mut self, store: &Inner) {
         if store.queue.failure().is_some() {
             // The store has failed since this task was given, or was closed before it could recover. A stalled group was
-            // encoded before the failure and must not be written after it. (The queue is empty: the failure drained it.)
+            // encoded before the failure and must not be written after it. Only this thread writes stalled groups, so a
+            // writer that leads need not look: after a failure it finds an empty queue, because the failure drained it.
             return self.fail_stalled(store);
         }
         let next = match self.stalled.take() {
@@ -411,8 +421,8 @@ impl LeaderState {
         }
     }
 
-    /// Turns writes into a group and its RocksDB batch. If there is nothing to write, it finishes the group itself: it
-    /// hands on a group that changes nothing, and fails one that can't be encoded.
+    /// Encodes writes as a group and its RocksDB batch. `None` if no batch is left to be written: there are no writes, or
+    /// they change nothing (their group is handed on), or their group cannot be encoded (the store fails).
     fn encode_or_finish(
         &mut self,
         store: &Inner,
@@ -427,6 +437,7 @@ impl LeaderState {
             Ok(Some(batch)) => return Some((group, batch)),
             // Writes that change nothing. They are a group too, so that they are answered after the groups before.
             Ok(None) => self.hand_on(store, group),
+            // The database could not be read: a counter, the end of an append log, or the last key.
             Err(error) => fail(store, &error, vec![group]),
         }
         None
@@ -470,7 +481,8 @@ impl LeaderState {
     }
 
     /// Writes the horizon by itself, if the write-ahead log does not carry it. The next group would, but may never come.
-    /// Without it, damage to the last groups would look like a torn tail.
+    /// Without it, damage to the last groups would look like a torn tail. The record need not be synced: it only says
+    /// that earlier groups are durable. If a crash loses it, they are still there, only checked less strictly.
     fn write_horizon_if_new(&mut self) -> Result<()> {
         let horizon = self.database.horizon();
         if horizon != self.logged_horizon {
@@ -518,11 +530,14 @@ fn sync_groups(store: &Inner, written: &mpsc::Receiver<CommitGroup>) {
         let groups: Vec<CommitGroup> = iter::once(first).chain(written.try_iter()).collect();
         let synced = match newest_snapshot(&groups) {
             Some(snapshot) => snapshot.database().sync_log(),
-            // No group wrote anything, because no write changes anything. The groups before them are durable already.
+            // These groups wrote nothing, because their writes change nothing. The groups before them have been synced, or
+            // their sync has failed.
             None => Ok(()),
         };
         match synced {
             Ok(()) => publish(store, groups),
+            // The thread goes on with the groups that were written before the failure. Their sync may succeed, but their
+            // epoch is the old one, so `publish` does not show them to readers.
             Err(error) => fail(store, &error, groups),
         }
     }
@@ -576,7 +591,7 @@ fn publish(store: &Inner, groups: Vec<CommitGroup>) {
 fn update_value_cache(store: &Inner, group: &CommitGroup) {
     let Some(snapshot) = &group.snapshot else { return };
     for write in &group.writes {
-        let mutations = write.mutations.iter().zip(write.are_declared.iter().copied());
+        let mutations = write.mutations.iter().zip(write.declared_puts.iter().copied());
         store.value_cache.change(snapshot.version(), mutations);
     }
     for counter in &group.counters {
@@ -615,16 +630,16 @@ fn answer(store: &Inner, group: CommitGroup) {
 /// epoch. The commit thread fails a stalled group ([`LeaderState::fail_stalled`]) before it recovers the store, or when
 /// it ends.
 fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
-    tracing::error!("a commit failed; the store refuses writes until it recovers: {error}");
+    tracing::error!("the store has failed and refuses writes: {error}");
     let (queued, last_place) = store.queue.fail(error.to_string());
     // Recovery may find more in the write-ahead log than was published.
     store.change_tap.lose();
     store.log_tap.lose();
-    // Retiring hides the lost values from new decisions, even those that a queued write has yet to insert. Then their
-    // memory can be freed. `Queue::push` refuses a running decision, whose epoch is the old one. Cached counter checks may
-    // rest on lost values.
+    // Hides the lost values from new decisions, even those that a queued write has yet to insert. A decision that has
+    // seen them already has the old epoch, so `Queue::push` refuses it.
     store.in_flight.retire(last_place);
     store.in_flight.free_all();
+    // A counter may have been found in a lost value.
     store.checked_counters.clear();
     let detail = error.to_string();
     let uncertain = Error::Uncertain { detail: detail.clone() };
@@ -633,13 +648,16 @@ fn fail(store: &Inner, error: &Error, groups: Vec<CommitGroup>) {
     answer_with_error(store, &Error::Io { detail }, queued);
 }
 
-/// Why the store refuses writes, for those that fail with it.
+/// Why the store has failed, for the errors of the writes that it takes with it. There is a reason whenever this is
+/// called: recovery clears it only after the last group of the failed epoch has been answered. The other text is in case
+/// of a defect.
 fn failure_detail(store: &Inner) -> String {
     store.queue.failure().unwrap_or_else(|| "an earlier write failed".to_owned())
 }
 
 /// After a panic, no write may wait forever, and nothing may be committed on top of what the panic left behind. So it is
-/// handled like a failing disk.
+/// handled like a failing disk. The groups that the thread held are not answered here: they are dropped, and their writes
+/// notice that.
 fn fail_after_panic(store: &Inner, detail: &str) {
     fail(store, &Error::Io { detail: detail.to_owned() }, Vec::new());
 }
@@ -669,7 +687,8 @@ fn run_commit_thread(store: &Arc<Inner>) {
     if catch_unwind(AssertUnwindSafe(|| commit_thread(store))).is_err() {
         fail_after_panic(store, "the commit thread panicked; restart the server");
     }
-    // Dropping the state joins the sync thread, which first syncs and publishes what is left.
+    // Dropping the state joins the sync thread, which first syncs what is left. If the store was closed without a failure,
+    // it publishes that too. After a failure, `publish` fails it.
     drop(replace_leader_state(store, None));
 }
 
@@ -703,18 +722,20 @@ struct ClosedBeforeRecovery;
 
 /// Reopens the database, which accepts writes again, and replaces the leader's state.
 fn recover(store: &Arc<Inner>) -> Result<(), ClosedBeforeRecovery> {
+    // The state is always there: only this thread takes it out, and it puts the next one in or ends.
     let mut failed = replace_leader_state(store, None).ok_or(ClosedBeforeRecovery)?;
     failed.fail_stalled(store);
     let LeaderState { database, sync_thread, .. } = failed;
     // Once the sync thread has ended, nothing of the failed database is published any more.
     drop(sync_thread);
-    // Start the thread first: starting it may fail, or be cut short by closing. Once the database is reopened, the store
-    // accepts writes again, and these need the leader's state at once.
+    // The thread is started before the database is reopened, because starting it can fail and is tried again until the
+    // store is closed. Once the database is reopened, the store accepts writes, which cannot be committed before the
+    // leader's state is there.
     let sync_thread = restart_sync_thread(store)?;
     let reopened = recovery::reopen_when_possible(store, database);
     let database = reopened.ok_or(ClosedBeforeRecovery)?;
     replace_leader_state(store, Some(LeaderState::new(database, sync_thread)));
-    // For writes that were accepted and queued before the state was there, and found nothing to lead with.
+    // Writes that were queued before the state was there could not lead.
     store.queue.wake_commit_thread();
     Ok(())
 }
@@ -742,21 +763,22 @@ fn replace_leader_state(store: &Inner, next: Option<LeaderState>) -> Option<Lead
 // --- The log tap opens between two groups ---
 
 /// Has the log tap record every group that is written from now on. A leader holds the lock while it writes and stamps a
-/// group, so the tap opens between two groups. Returns the opening's number, which the follower of the log needs to
-/// close the tap.
+/// group, so the tap opens between two groups. Returns the number of this opening. The [`crate::LogFollower`], through
+/// which a backup takes the groups, closes the tap with it.
 pub(crate) fn open_log_tap(store: &Inner, bytes_max: usize, not_before: Stamp) -> Result<u64> {
     let leadership = store.leader_lock.lock();
     let opened = leadership.as_ref().map(|leader| {
         let last = leader.database.rocks().latest_sequence_number();
         store.log_tap.open(last, bytes_max, not_before)
     });
-    // Asked after it is open: a failure either shows here, or closes the tap.
+    // The tap is open by now. So a failure that came earlier shows here, and one that comes later closes the tap.
     let outcome = match (store.queue.failure(), opened) {
         (Some(detail), _) => {
             store.log_tap.lose();
             Err(Error::WritesRefused { detail })
         }
         (None, Some(opening)) => Ok(opening),
+        // Closed, or reopened a moment ago and still without its leader's state. The shipper tries again in either case.
         (None, None) => Err(Error::Closed),
     };
     unlock(store, leadership);

@@ -73,8 +73,8 @@ fn a_full_disk_shows_in_the_health_checks_and_once_in_the_log() {
         assert!(!write(client, WRITES_MAX + number));
     }
     let lines = |text: &str| server.output().lines().filter(|line| line.contains(text)).count();
-    server.expect_output("the store refuses writes until it recovers");
-    assert_eq!(lines("the store refuses writes until it recovers"), 1, "{}", server.output());
+    server.expect_output("the store has failed and refuses writes");
+    assert_eq!(lines("the store has failed and refuses writes"), 1, "{}", server.output());
     // The one that discovered the failure.
     assert!(lines("request failed") <= 1, "{}", server.output());
 

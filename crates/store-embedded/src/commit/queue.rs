@@ -61,7 +61,7 @@ struct State {
 pub(super) struct QueuedWrite {
     pub mutations: Arc<Vec<Mutation>>,
     /// Which of the mutations put a key that the write declared: the value cache keeps those.
-    pub are_declared: Vec<bool>,
+    pub declared_puts: Vec<bool>,
     /// The place of its last mutation. Every mutation of every write has a place of its own.
     pub last_place: u64,
     /// The epoch in which it was admitted.
@@ -125,7 +125,7 @@ impl Queue {
         &self,
         ticket: WriteTicket,
         mutations: Arc<Vec<Mutation>>,
-        are_declared: Vec<bool>,
+        declared_puts: Vec<bool>,
     ) -> Result<Option<(u64, AnswerReceiver)>> {
         let (answer, receiver) = oneshot::channel();
         let size_bytes = mutations.iter().map(mutation_size_bytes).sum();
@@ -146,7 +146,7 @@ impl Queue {
         state.unanswered_bytes += size_bytes;
         state.queued_bytes += size_bytes;
         let last_place = state.last_place;
-        let write = QueuedWrite { mutations, are_declared, last_place, epoch, size_bytes, answer };
+        let write = QueuedWrite { mutations, declared_puts, last_place, epoch, size_bytes, answer };
         state.queued.push_back(write);
         Ok(Some((first_place, receiver)))
     }
