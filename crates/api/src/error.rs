@@ -376,9 +376,9 @@ mod tests {
             r#"{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","#,
             r#""message":"The conditional request failed""#
         );
-        check(messages::engine::condition_failed(None), 400, &format!("{bare}}}"));
+        check(messages::item::condition_failed(None), 400, &format!("{bare}}}"));
         let with_item = format!(r#"{bare},"Item":{{"pk":{{"S":"a"}}}}}}"#);
-        check(messages::engine::condition_failed(Some(item())), 400, &with_item);
+        check(messages::item::condition_failed(Some(item())), 400, &with_item);
     }
 
     #[test]

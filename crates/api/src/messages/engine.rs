@@ -7,13 +7,12 @@ use zenobe_engine::failed_requests;
 use zenobe_engine::schema::{KeyAttribute, KeySchema};
 use zenobe_engine::throughput::{MODE_TAG, ModeTagError};
 use zenobe_expression::UpdateError;
-use zenobe_value::EncodedItem;
 
 use super::date::long_date;
 use super::throughput::{capacity_units, max_request_units, units_per_second, warm_place};
 use super::{
-    INVALID, backup, batch, export, insights, key_value, page, request, stream, table, tag, texts,
-    throughput, transaction, value,
+    INVALID, backup, batch, export, insights, item, key_value, page, request, stream, table, tag,
+    texts, throughput, transaction, value,
 };
 use crate::error::{ApiError, CancellationEntry};
 
@@ -52,12 +51,12 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         Error::UpdateOfKey { attribute } => update_of_key(&attribute),
         Error::PathBelowKey { attribute, index: false } => path_below_key("Key", &attribute),
         Error::PathBelowKey { attribute, index: true } => path_below_key("IndexKey", &attribute),
-        Error::ConditionFailed { .. } => condition_failed(None),
-        Error::ItemTooLarge => item_too_large(),
-        Error::UpdateTooLarge => update_too_large(),
+        Error::ConditionFailed { .. } => item::condition_failed(None),
+        Error::ItemTooLarge => item::item_too_large(),
+        Error::UpdateTooLarge => item::update_too_large(),
         Error::NestedTooDeeply => nested_too_deeply(value::NESTED_TOO_DEEPLY),
         Error::Update(error) => update_error(&error),
-        Error::CollectionTooLarge => collection_too_large(),
+        Error::CollectionTooLarge => item::collection_too_large(),
         Error::History(error) => backup::history_error(&error, subject),
         Error::Restore(error) => backup::restore_error(&error),
         Error::Backup(error) => backup::backup_fault(&error, None),
@@ -86,11 +85,6 @@ pub(crate) fn engine_error(error: Error, subject: Subject<'_>) -> ApiError {
         | Error::LeaseLost { .. }
         | Error::TableChanged { .. } => internal_error(&error),
     }
-}
-
-/// A failed condition, with the item if the request asked for it and there is one.
-pub(crate) fn condition_failed(item: Option<EncodedItem>) -> ApiError {
-    conditional_request_failed().with_item(item)
 }
 
 /// A cancelled transaction. `shows_item` returns, for an action's position, whether the action
@@ -125,8 +119,6 @@ texts! {
         index_not_found(index: &str) "The table does not have the specified index: {index}";
         path_below_key(what: &str, attribute: &str) "Key attributes must be scalars; list random \
             access '[]' and map lookup '.' are not allowed: {what}: {attribute}";
-        item_too_large() "Item size has exceeded the maximum allowed size";
-        update_too_large() "Item size to update has exceeded the maximum allowed size";
         nested_too_deeply(text: &str) "{text}";
         duplicate_transaction_items()
             "Transaction request cannot include multiple operations on one item";
@@ -140,12 +132,6 @@ texts! {
     Validation, INVALID => {
         update_of_key(attribute: &str)
             "Cannot update attribute {attribute}. This attribute is part of the key";
-    }
-    ConditionalCheckFailed, "" => {
-        conditional_request_failed() "The conditional request failed";
-    }
-    ItemCollectionSizeLimitExceeded, "" => {
-        collection_too_large() "Collection size exceeded.";
     }
     TransactionCanceled, "" => {
         cancelled(codes: &str) "Transaction cancelled, please refer cancellation reasons for \
@@ -164,7 +150,6 @@ texts! {
         transaction_in_progress()
             "The transaction with the given request token is already in progress.";
     }
-
 }
 
 fn update_table_error(error: UpdateTableError, subject: Subject<'_>) -> ApiError {
@@ -293,7 +278,7 @@ fn update_error(error: &UpdateError) -> ApiError {
         UpdateError::NumberOverflow => number_range(value::NUMBER_OVERFLOW),
         UpdateError::NumberUnderflow => number_range(value::NUMBER_UNDERFLOW),
         UpdateError::TypeMismatch => update_type_mismatch(),
-        UpdateError::TooLarge => update_too_large(),
+        UpdateError::TooLarge => item::update_too_large(),
     }
 }
 
@@ -309,7 +294,7 @@ pub(crate) fn cancellation_entry(
         CancellationReason::None => CancellationEntry::none(),
         CancellationReason::ConditionFailed { item } => {
             let item = item.filter(|_| shows_item);
-            with_message("ConditionalCheckFailed", conditional_request_failed(), item)
+            with_message("ConditionalCheckFailed", item::conditional_request_failed(), item)
         }
         CancellationReason::Invalid(error) => {
             with_message("ValidationError", engine_error(*error, Subject::Items), None)
@@ -322,7 +307,7 @@ pub(crate) fn cancellation_entry(
             with_message(throughput::code(error.exception()), error, None)
         }
         CancellationReason::CollectionTooLarge => {
-            with_message("ItemCollectionSizeLimitExceeded", collection_too_large(), None)
+            with_message("ItemCollectionSizeLimitExceeded", item::collection_too_large(), None)
         }
     }
 }

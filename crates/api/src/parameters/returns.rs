@@ -4,7 +4,7 @@ use zenobe_engine::error::Error;
 
 use crate::constraints::Violations;
 use crate::error::ApiError;
-use crate::messages::engine::{Subject, condition_failed, engine_error};
+use crate::messages::engine::{Subject, engine_error};
 use crate::messages::item;
 use crate::operations::enumerations::{
     RETURN_CONSUMED_CAPACITY, RETURN_ITEM_COLLECTION_METRICS, RETURN_VALUES,
@@ -82,7 +82,7 @@ impl WriteReturns {
     pub(crate) fn failure(&self, error: Error) -> ApiError {
         match error {
             Error::ConditionFailed { item } => {
-                condition_failed(item.filter(|_| self.item_on_failure))
+                item::condition_failed(item.filter(|_| self.item_on_failure))
             }
             error => engine_error(error, Subject::Items),
         }

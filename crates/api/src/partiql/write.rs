@@ -12,7 +12,7 @@ use zenobe_value::{AttributeValue, Attributes, EncodedItem, Path};
 
 use super::BoundStatement;
 use crate::error::ApiError;
-use crate::messages::engine::condition_failed;
+use crate::messages::item::condition_failed;
 use crate::messages::partiql as messages;
 use crate::partiql::statement_error;
 
