@@ -2,11 +2,11 @@
 
 pub mod configuration;
 pub mod history;
+mod missing_data;
 pub mod next_state;
 mod reason;
 mod rows;
 mod run;
-mod verdict;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,12 +6,11 @@ use zenobe_engine::schema::Namespace;
 
 use super::super::error::CloudWatchError;
 use super::super::math::Points;
-use super::super::metric::DYNAMODB;
 use super::super::queries::{self, MetricDataQuery, MetricStatistic, QuerySource, TimeSpan};
 use super::super::storage::{Range, Storage};
-use super::configuration::{AlarmInput, Configuration, MissingData};
+use super::configuration::{AlarmInput, Configuration};
+use super::missing_data::{EXTRA_PERIODS, judge, missing_data};
 use super::reason::Evidence;
-use super::verdict::{EXTRA_PERIODS, judge};
 use super::{Alarm, AlarmState};
 
 const MINUTE_MS: u64 = 60_000;
@@ -58,15 +57,6 @@ pub async fn next_state(
         updated_ms: now_ms,
         transitioned_ms: now_ms,
     }))
-}
-
-/// CloudWatch always ignores missing data of DynamoDB, whatever an alarm asks for.
-fn missing_data(configuration: &Configuration) -> MissingData {
-    let metrics = configuration.target.metrics();
-    match metrics.iter().any(|metric| metric.metric.namespace == DYNAMODB) {
-        true => MissingData::Ignore,
-        false => configuration.missing_data.unwrap_or(MissingData::Missing),
-    }
 }
 
 /// The values by period; `None` if there are too few samples for the alarm's percentile.

@@ -1,10 +1,20 @@
 //! Which state an alarm's data points mean, by CloudWatch's rules. Points may be missing.
 
+use super::super::metric::DYNAMODB;
 use super::StateValue;
 use super::configuration::{Configuration, MissingData};
 
 /// How many periods beyond those that an alarm evaluates are searched for real data.
 pub const EXTRA_PERIODS: u64 = 2;
+
+/// CloudWatch always ignores missing data of DynamoDB, whatever an alarm asks for.
+pub fn missing_data(configuration: &Configuration) -> MissingData {
+    let metrics = configuration.target.metrics();
+    match metrics.iter().any(|metric| metric.metric.namespace == DYNAMODB) {
+        true => MissingData::Ignore,
+        false => configuration.missing_data.unwrap_or(MissingData::Missing),
+    }
+}
 
 /// The state that follows from the values of the periods, the latest last. `None` keeps the state.
 pub fn judge(
