@@ -1,17 +1,15 @@
-//! DescribeTable and ListTables.
+//! DescribeTable.
 
 use std::iter::repeat;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use zenobe_store::{Direction, Key, KeyRange, Value, decode_counter};
+use zenobe_store::{Key, Value, decode_counter};
 
 use crate::Engine;
 use crate::catalog::{GuardCheck, StatisticsKeys, Table};
-use crate::command::{TableName, TablePage};
+use crate::command::TableName;
 use crate::error::{Error, Result};
-use crate::keyspace;
-use crate::schema::{ItemStatistics, Namespace, TableDefinition, TableDescription, Throughput};
+use crate::schema::{ItemStatistics, TableDefinition, TableDescription, Throughput};
 use crate::tables::throughput;
 
 impl Engine {
@@ -29,37 +27,6 @@ impl Engine {
                 }
                 refreshed => refreshed?,
             };
-        }
-    }
-
-    /// Up to `limit` names of a namespace's tables after `start`, in byte order.
-    pub async fn list_tables(
-        &self,
-        namespace: &Namespace,
-        start: Option<&str>,
-        limit: usize,
-    ) -> Result<TablePage> {
-        let prefix = keyspace::namespace_tables_prefix(namespace);
-        let mut range = KeyRange::prefix(prefix.clone());
-        if let Some(start) = start {
-            range.start = after(&keyspace::table_row(namespace, start));
-        }
-        let (mut names, mut more, mut failure) = (Vec::new(), false, None);
-        let mut visit = |key: &[u8], _: &[u8]| {
-            if names.len() == limit {
-                more = true;
-                return ControlFlow::Break(());
-            }
-            match keyspace::table_name_of_row(&prefix, key) {
-                Some(name) => names.push(name),
-                None => failure = Some(format!("the key of a table row: {key:?}")),
-            }
-            ControlFlow::Continue(())
-        };
-        self.store.scan(range, Direction::Forward, &mut visit).await?;
-        match failure {
-            Some(detail) => Err(Error::Corrupt { detail }),
-            None => Ok(TablePage { names, more }),
         }
     }
 
@@ -139,9 +106,4 @@ fn with_current_day(definition: &Arc<TableDefinition>, now_ms: u64) -> Arc<Table
         it.decreases_today = throughput::decreases_today(it, now_ms);
     }
     Arc::new(definition)
-}
-
-/// The first key after `key`.
-fn after(key: &[u8]) -> Key {
-    [key, &[0]].concat().into()
 }

@@ -6,6 +6,7 @@ mod delete;
 mod describe;
 mod encryption;
 mod index_changes;
+mod list;
 mod reset;
 pub(crate) mod stream_label;
 mod tags;
