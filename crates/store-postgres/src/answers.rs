@@ -88,9 +88,9 @@ mod tests {
         Builder::new_current_thread().build().unwrap()
     }
 
-    fn asked<T>(runtime: &Runtime) -> (Asker<T>, oneshot::Receiver<T>) {
-        let _current = runtime.enter();
-        Asker::new()
+    /// Asked by a task of the runtime.
+    fn asked<T: Send + 'static>(runtime: &Runtime) -> (Asker<T>, oneshot::Receiver<T>) {
+        runtime.block_on(runtime.spawn(async { Asker::new() })).unwrap()
     }
 
     #[test]
@@ -122,6 +122,21 @@ mod tests {
             receivers.push(answered);
         }
         drop(ended);
+        drop(answers);
+        assert!(receivers.into_iter().all(|answered| answered.now_or_never() == Some(Ok(()))));
+    }
+
+    /// A thread that has entered a runtime may block without driving it, as `block_on` of another executor does.
+    #[test]
+    fn answers_do_not_go_through_a_runtime_that_was_merely_entered() {
+        let entered = runtime();
+        let _current = entered.enter();
+        let mut answers = Answers::default();
+        let mut receivers = Vec::new();
+        for (asker, answered) in [Asker::new(), Asker::new()] {
+            answers.push(asker, ());
+            receivers.push(answered);
+        }
         drop(answers);
         assert!(receivers.into_iter().all(|answered| answered.now_or_never() == Some(Ok(()))));
     }
