@@ -30,7 +30,7 @@ pub struct Block<'a> {
 
 const FENCE: &str = "```";
 
-/// The fenced blocks of a page, if not indented.
+/// The fenced blocks of a page, if not indented. A block inside an HTML comment is one too: it is run, but not shown.
 pub fn blocks(page: &str) -> Vec<Block<'_>> {
     let mut found = Vec::new();
     let mut mark = None;
@@ -91,6 +91,14 @@ mod tests {
     fn a_mark_belongs_to_the_next_block_only_if_nothing_stands_between() {
         let page = "<!-- output -->\nBut first:\n```text\na\n```\n";
         assert_eq!(blocks(page)[0].mark, None);
+    }
+
+    #[test]
+    fn a_block_in_a_comment_is_found() {
+        let page = "<!-- Not shown:\n```sh\na\n```\n-->\n\n```sh\nb\n```\n";
+        let texts: Vec<&str> = blocks(page).iter().map(|block| block.text).collect();
+        assert_eq!(texts, ["a\n", "b\n"]);
+        assert!(blocks(page).iter().all(|block| block.mark.is_none()));
     }
 
     #[test]
