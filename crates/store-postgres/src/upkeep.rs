@@ -17,8 +17,8 @@ const PERIOD: Duration = Duration::from_secs(30);
 const COLLECTION_PERIOD_SECONDS: f64 = 60.0;
 /// How old a record must be to be collected, by the store's clock.
 const COMMIT_AGE_MAX_SECONDS: f64 = 600.0;
-/// For how long after the beginning of its transaction a node relies on the record of a commit. The rest is for clocks that run at
-/// different rates.
+/// How long after its transaction began a node relies on a commit's record. It is half of the age at which records are collected; the
+/// margin is for clocks that run at different rates.
 pub const RECORD_KEPT_MIN: Duration = Duration::from_secs(300);
 
 /// Measures once, which shows that the store responds, then continues in the background.
@@ -38,7 +38,7 @@ async fn run(pool: Weak<Pool>, size_bytes: Arc<AtomicU64>) {
         let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closed()) else { return };
         let collected = collect(&pool).await;
         if let Err(error) = collected.and(measure(&pool, &size_bytes).await) {
-            tracing::warn!(%error, "the store could not be cleaned up; trying again later");
+            tracing::warn!(%error, "periodic work on the store failed; trying again later");
         }
     }
 }

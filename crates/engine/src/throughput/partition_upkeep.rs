@@ -57,7 +57,7 @@ pub(crate) async fn maintain(engine: &Engine) -> Result<Duration> {
         return Ok(INTERVAL);
     }
     let lease = engine.lease(LEASE).await?;
-    let mut round = TableRound::new("keeping up the partitions of a table failed; retrying");
+    let mut round = TableRound::new("maintaining the partitions of a table failed; retrying");
     for meters in used {
         let Some(table) = tables.get(&meters.table.resource.table) else { continue };
         let maintained = maintain_table(engine, table, &meters, lease.as_ref(), now_ms).await;
@@ -242,7 +242,8 @@ async fn count_nodes(engine: &Engine) -> Result<()> {
         return Ok(());
     }
     let now_ns = nanoseconds(engine.clock.now_ms());
-    // Whoever has read the old number holds the lock that this waits for, until its account is among the budgets.
+    // A request that read the old number still holds the lock that `all` takes, until its budget is registered. So
+    // `set_nodes` reaches that budget.
     let all = engine.meters.all();
     engine.meters.budgets.set_nodes(nodes);
     for meters in all {
@@ -319,7 +320,7 @@ mod tests {
         meter.with_state(rate).units_per_second
     }
 
-    /// Twice the previous peak is served at once; a peak is previous after half an hour.
+    /// Twice the previous peak is served at once. A peak is previous once its half-hour window has ended.
     #[test]
     fn an_on_demand_table_follows_its_peaks() {
         let meter = on_demand();

@@ -51,11 +51,11 @@ pub enum NextAction {
 
 #[derive(Debug, PartialEq)]
 pub enum DeliveryVerdict {
-    /// These were delivered; continue with the next step.
+    /// These were delivered. Continue with the next action.
     Delivered { count: usize, last_sequence: String },
-    /// Continue with the next step after a pause.
+    /// Continue with the next action after a pause.
     Retry { after: Duration },
-    /// Continue with the next step, which gives records up.
+    /// Continue with the next action, which gives records up.
     Exhausted,
 }
 
@@ -80,7 +80,7 @@ impl Delivery {
         Delivery { rules, parts: vec![Subbatch { records, failures: 0 }], failures_in_a_row: 0 }
     }
 
-    /// The records to send, if the next step is to send.
+    /// The records to send, if the next action is to send.
     pub fn records(&self) -> &[Record] {
         self.parts.last().map_or(&[], |part| &part.records)
     }

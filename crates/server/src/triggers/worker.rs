@@ -125,7 +125,11 @@ impl ShardWorker {
     pub async fn run(mut self) {
         if let Err(LeaseLost) = self.work().await {
             let name = &self.trigger.definition.name;
-            tracing::info!(trigger = name, shard = self.shard.shard, "another node goes on");
+            tracing::info!(
+                trigger = name,
+                shard = self.shard.shard,
+                "another node took over a shard"
+            );
         }
         self.trigger.metrics.set_oldest_pending(&self.shard, None);
         let work = self.trigger.work(Some(&self.shard));
@@ -193,7 +197,15 @@ impl ShardWorker {
                 }
             }
             Err(error) => {
-                self.note_problem(&format!("cannot read the stream: {error}"));
+                let name = &self.trigger.definition.name;
+                tracing::warn!(
+                    trigger = name,
+                    shard = self.shard.shard,
+                    %error,
+                    "a trigger's stream cannot be read"
+                );
+                let problem = shortened(&format!("cannot read the stream: {error}")).into_owned();
+                self.trigger.metrics.set_problem(Some(problem));
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
@@ -220,10 +232,10 @@ impl ShardWorker {
         let mut status = None;
         loop {
             let now_ms = self.trigger.engine.clock().now_ms();
-            let step = delivery.next(now_ms);
+            let action = delivery.next(now_ms);
             let oldest = delivery.records().first().map(|record| record.created_at_ms);
             self.trigger.metrics.set_oldest_pending(&self.shard, oldest);
-            match step {
+            match action {
                 NextAction::Done => break,
                 NextAction::GiveUp { records, why, attempts } => {
                     self.give_up(&records, why, attempts, status).await?;
