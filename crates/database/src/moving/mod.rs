@@ -54,7 +54,7 @@ pub enum MoveError {
     NotEmpty { to: String },
     #[error("{to} holds an unfinished copy of {from}: finish that move, or use an empty store")]
     OtherCopy { to: String, from: String },
-    #[error("{0} is not being moved, and was not")]
+    #[error("{0} is not being moved and has not been moved")]
     NotSealed(String),
     #[error("this server cannot move itself: {0}")]
     NotMovable(&'static str),
@@ -63,7 +63,10 @@ pub enum MoveError {
          was. Run it again when there are fewer writes, or when the target answers faster"
     )]
     PauseTooLong,
-    #[error("the move failed, and everything is as it was; run it again to continue: {0}")]
+    #[error(
+        "the move failed; the source has lost nothing, and the target keeps what was verified. Run the same command to \
+         continue: {0}"
+    )]
     Copy(CopyError),
     #[error("cannot read or write {place}: {}", problem(error))]
     Store { place: String, error: Error },

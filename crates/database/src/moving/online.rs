@@ -169,8 +169,8 @@ async fn switch(
         }
         return Err(error);
     }
-    // The target is complete, and the source cannot be opened any more: there is no way back. The same command, run
-    // with `--from`, makes up for this.
+    // The target is complete, and the source cannot be opened any more: there is no way back. If the last seal fails, only
+    // the mark is wrong; the same command with `--from` repairs it.
     if let Err(error) = paused.seal(&Seal { state: SealState::Moved, ..seal.clone() }).await {
         tracing::warn!(%error, from, "the move is complete, but the old directory is still marked as being moved");
     }

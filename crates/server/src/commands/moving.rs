@@ -16,7 +16,7 @@ use super::connection::{Connection, ConnectionArguments};
 use super::live_line::{LiveLine, bar, time_left};
 use super::{CommandError, print_line};
 
-/// How often a server that moves itself is asked how far it is.
+/// How often to ask a server that moves itself how far it is.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ makes writes wait for a moment, and continues on the new store; its directory mu
 A server that verifies signatures must have been started with --allow-move-to and the same store.\n\n\
 A store is a data directory or postgres://USER:PASSWORD@HOST/DATABASE. Every user of a machine can read a command line, so put \
 passwords in ZENOBE_MOVE_FROM or ZENOBE_MOVE_TO.\n\n\
-After copying a range, it compares checksums. To resume an interrupted move, run the same command again.\n\n\
+Each copied range is read back, and its checksum is compared. To resume an interrupted move, run the same command again.\n\n\
 Examples:\n  zenobe move --from ./zenobe-data --to postgres://zenobe@db.example.com/zenobe\n  \
 zenobe move --from postgres://zenobe@db.example.com/zenobe --to ./zenobe-data\n  \
 zenobe move --endpoint http://127.0.0.1:8000 --to postgres://zenobe@db.example.com/zenobe\n  \

@@ -62,7 +62,7 @@ enum Problem {
     TriggerForm,
     #[error("trigger {number}: {error}")]
     Trigger { number: usize, error: DefinitionError },
-    #[error("there is a trigger `{name}` already")]
+    #[error("a trigger named `{name}` already exists")]
     TriggerTwice { name: String },
 }
 
@@ -241,7 +241,8 @@ mod tests {
         assert_eq!((file.triggers.len(), file.triggers[0].batch.size), (1, 5));
         assert_eq!(parse("region = 'r'").unwrap().triggers.len(), 0);
         let again = text.replace("region = 'r'\n", "");
-        assert_eq!(fault(&format!("{text}{again}")), "z.toml:9:1: there is a trigger `a` already");
+        let twice = "z.toml:9:1: a trigger named `a` already exists";
+        assert_eq!(fault(&format!("{text}{again}")), twice);
         assert_eq!(fault("trigger = 1"), "z.toml:1:1: triggers are written as [[trigger]]");
     }
 

@@ -238,7 +238,7 @@ pub struct Options {
     pub standby_max_lag_ms: u32,
 
     /// Memory for a cache of items that answers eventually consistent GetItem and BatchGetItem, in MiB; 0 means no
-    /// cache. Writes through other servers show after --item-cache-ttl-ms
+    /// cache. Writes through other servers show within --item-cache-ttl-ms
     #[arg(
         long,
         env = "ZENOBE_ITEM_CACHE_MB",
@@ -257,7 +257,7 @@ pub struct Options {
     )]
     pub item_cache_ttl_ms: u32,
     /// Memory for a cache of pages that answers eventually consistent Query and Scan with the same parameters, in MiB; 0
-    /// means no cache. Every write is visible after --query-cache-ttl-ms
+    /// means no cache. Every write is visible within --query-cache-ttl-ms
     #[arg(
         long,
         env = "ZENOBE_QUERY_CACHE_MB",

@@ -93,7 +93,7 @@ pub enum Origin {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TriggerError {
-    #[error("there is a trigger `{0}` already")]
+    #[error("a trigger named `{0}` already exists")]
     Exists(String),
     #[error("there is no trigger `{0}`")]
     NotFound(String),
@@ -101,7 +101,7 @@ pub enum TriggerError {
         "the trigger `{0}` is in the server's configuration file and can only be removed there"
     )]
     Configured(String),
-    #[error("there are {TRIGGERS_MAX} triggers already")]
+    #[error("there are already {TRIGGERS_MAX} triggers; remove one first")]
     TooMany,
     #[error("cannot start the trigger thread: {0}")]
     Thread(std::io::Error),

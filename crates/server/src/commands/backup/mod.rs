@@ -19,7 +19,7 @@ use crate::time::iso8601;
 
 pub use progress::BackupDisplay;
 
-/// How often the server is asked how far it is.
+/// How often to ask the server how far it is.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
