@@ -102,20 +102,23 @@ impl SoakVerdict {
     /// As Markdown.
     pub fn render(&self, mix: &Mix, parts: &[Part]) -> String {
         let mut text = format!(
-            "Mixed load in an open loop at {} requests/s, {:.0} % of the highest rate of which 99 % were answered within \
-             {LATENCY_MAX_MS} ms:",
+            "Mixed load in an open loop at {} requests/s, {:.0} % of the highest rate at which 99 % of the requests were \
+             answered within {LATENCY_MAX_MS} ms:",
             count(mix.rate()),
             LOAD * 100.0
         );
         for (workload, rate) in mix.rates() {
             let _ = write!(text, " {workload} {},", count(rate));
         }
+        let backfill = match self.backfill_s {
+            Some(seconds) => format!("took {seconds:.1} s"),
+            None => "did not happen".to_owned(),
+        };
         let _ = writeln!(
             text,
-            " and a scan that runs all the time. {} items expired. The backfill of an index on all attributes took \
-             {}.\n",
+            " and a scan that runs all the time. {} items expired. The backfill of an index on all attributes \
+             {backfill}.\n",
             count(self.expired as f64),
-            self.backfill_s.map_or("no time".to_owned(), |seconds| format!("{seconds:.1} s")),
         );
         text.push_str("| part | requests/s | p50 | p99 | p99 of each | p99.9 | max | own memory, MiB | resident, MiB | errors |\n");
         text.push_str("|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|\n");
