@@ -11,8 +11,8 @@ use crate::signing::{Sha256Hash, ToSign};
 const SIGNED_PREFIX: &str = "x-amz-";
 
 impl PresentedSignature<'_> {
-    /// Checks what needs no body: the signature covers everything that matters, and its access key
-    /// is known.
+    /// Checks what needs no body: the signature covers every `x-amz-` header, and its access key is
+    /// known.
     pub fn check_key<'c>(
         &self,
         head: &RequestHead<'_>,
@@ -23,7 +23,7 @@ impl PresentedSignature<'_> {
     }
 
     /// Checks that one of the credentials signed this head and body, and that the signature covers
-    /// everything that matters. Parsing already checked its age.
+    /// every `x-amz-` header. Parsing already checked its age, and that it covers `host`.
     pub fn verify(
         &self,
         head: &RequestHead<'_>,
@@ -50,8 +50,8 @@ impl PresentedSignature<'_> {
     }
 }
 
-/// Headers that define the request must be signed. Otherwise anyone who sees the request could ask
-/// for something else in the caller's name.
+/// The `x-amz-` headers define the request, so they must be signed. Otherwise anyone who sees the
+/// request could ask for something else in the caller's name.
 fn check_coverage(head: &RequestHead<'_>, signed_headers: &[String]) -> Result<(), AuthError> {
     let names = head.headers.keys().map(|name| name.as_str());
     let unsigned = names

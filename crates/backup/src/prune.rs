@@ -1,9 +1,9 @@
 //! Removing what nobody needs any more.
 //!
-//! Marks of snapshots that were begun and manifests go first, then the files that no remaining manifest names. A snapshot in progress relies on the files of earlier ones, and
-//! announces itself before it looks for them ([`crate::stored_files::begin`]). So if there is an unfinished snapshot once the manifests
-//! are gone, no file is removed this time. A snapshot that starts later does not find the removed manifests, and files that it stores
-//! get new names.
+//! Manifests go first, each after the mark that its snapshot was begun, then the files that no remaining manifest names. A snapshot in
+//! progress relies on the files of earlier ones, and announces itself before it looks for them ([`crate::stored_files::begin`]). So if
+//! there is an unfinished snapshot once the manifests are gone, no file is removed this time. A snapshot that starts later does not
+//! find the removed manifests, and files that it stores get new names.
 
 use std::collections::HashSet;
 
@@ -44,7 +44,7 @@ pub async fn prune(repository: &Repository, keep: Keep, now_ms: u64) -> Result<P
     }
     let mut pruned = Pruned::default();
     for id in expendable(&manifests, keep) {
-        // Cut off between the two, it is still a finished one, and not one that is being made.
+        // If it stops between the two, the snapshot still counts as finished, not as being made.
         repository.delete(&started_key(&id)).await?;
         repository.delete(&manifest_key(&id)).await?;
         manifests.retain(|manifest| manifest.id != id);

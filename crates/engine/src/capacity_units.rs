@@ -34,7 +34,7 @@ pub(crate) fn item_write_halves(charged_size_bytes: u64, table_factor: u64) -> u
     table_factor * write_halves(charged_size_bytes)
 }
 
-/// A transactional read costs a multiple of a consistent one.
+/// A transactional read costs twice a consistent one.
 pub(crate) fn transactional_read_halves(size_bytes: u64) -> u64 {
     TRANSACTION_FACTOR * read_halves(size_bytes, true)
 }

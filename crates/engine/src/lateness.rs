@@ -1,5 +1,5 @@
-//! What a test may ask of the engine: to be as late as DynamoDB is. Outside of tests nothing of this
-//! exists, and each place that could be late checks one `Option`.
+//! How a test makes the engine lag as DynamoDB does. Otherwise it is off: each place that could lag
+//! checks one `Option`.
 
 use std::sync::Arc;
 use std::time::Duration;

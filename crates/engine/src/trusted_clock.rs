@@ -48,8 +48,9 @@ pub(crate) struct Moment {
     pub now_ms: u64,
     /// Never earlier than any time that the clock showed before.
     pub stamp_ms: u64,
-    /// Like `stamp_ms`, but a jump counts only once it is confirmed. What all later times must exceed is
-    /// made of this: one wrong reading would move them all.
+    /// Like `stamp_ms`, but a jump counts only once it is confirmed. Times that every later one must
+    /// exceed are derived from this. From `stamp_ms`, one wrong reading would push them all into the
+    /// future.
     pub plausible_ms: u64,
     /// Anything due by this time counts as past. It is the clock's time, unless the clock has
     /// jumped.

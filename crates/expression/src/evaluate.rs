@@ -1,7 +1,7 @@
 //! The one evaluator of conditions and filters. It reads stored bytes and builds no tree.
 //!
-//! There is no third truth value. A missing operand makes a leaf false, except `<>`, which it makes
-//! true. NOT inverts whatever the leaf yields.
+//! There is no third truth value. A missing operand makes a leaf false, except `<>` and
+//! `attribute_not_exists`, which it makes true. NOT inverts whatever the leaf yields.
 
 use std::cmp::Ordering;
 

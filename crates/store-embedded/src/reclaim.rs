@@ -28,7 +28,7 @@ pub(crate) struct Reclaimer {
 #[derive(Default)]
 struct SharedWork {
     work: Mutex<PendingWork>,
-    /// Notified when nothing is pending any more.
+    /// Notified by `stop`, so that a rest ends at once.
     stopped: Condvar,
 }
 

@@ -76,7 +76,7 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// What is the same for the same rules with the same key, and tells neither. Without rules, nothing.
+    /// A fingerprint of the rules and the key that reveals neither; empty if there are no rules.
     pub fn fingerprint(&self) -> String {
         if self.is_empty() {
             return String::new();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! follow the log ─┬─► every second: the groups since the last segment ─► segment ─► head
-//!                 └─► at once, and every few hours: the files ─► snapshot ─► prune
+//!                 └─► at once, and once a day: the files ─► snapshot ─► prune
 //! ```
 //!
 //! One generation lasts until the server stops, or until groups are lost: because too many wait while the object store is away, or because the
@@ -103,7 +103,7 @@ impl Default for ShipOptions {
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// How often the head is stored.
 const HEAD_INTERVAL: Duration = Duration::from_secs(10);
-/// Pauses after failures grow from the one to the other.
+/// Pauses after failures double, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
@@ -141,7 +141,7 @@ impl<S: ShippedStore> Shipper<S> {
         Arc::clone(&self.status)
     }
 
-    /// Set, it has the shipper end as soon as everything is shipped.
+    /// Once it is set, the shipper ends as soon as everything is shipped.
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_stopping)
     }
@@ -248,7 +248,7 @@ impl<S: ShippedStore> Shipper<S> {
         }
     }
 
-    /// Stores a segment, however long it takes. Meanwhile groups wait, and are lost at last if there are too many.
+    /// Stores a segment, however long it takes. Meanwhile groups wait. If too many do, they are lost.
     async fn store_segment(&self, generation: &str, groups: Vec<LogGroup>, shipped: &mut Shipped) {
         let number = shipped.head.segments + 1;
         let until = groups.last().map_or(shipped.head.until, |group| group.stamp);

@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** nothing else in the engine writes items, index entries or their counters. Every
 //! operation that changes an item (put, update, delete, batch, transaction, expiry) locks the
-//! item's key, reads the old item under the lock, and passes both images to a [`Change`]. A job that
-//! fills a new table with items that are known to be absent locks only its own row.
-//! Everything that follows from them goes into one atomic batch.
+//! item's key, reads the old item under the lock, and passes both images to a [`Change`]. Everything
+//! that follows from the two images goes into one atomic batch. A job that fills a new table with
+//! items that are known to be absent locks only its own row.
 
 pub(crate) mod backfill_entries;
 mod consistency;

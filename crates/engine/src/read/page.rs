@@ -26,7 +26,7 @@ use super::source::ReadSource;
 use super::start_key::after;
 use super::time_slice::TimeSlice;
 
-/// A page ends with the item that brings its evaluated size to this.
+/// A page ends with the item that brings the size of what it evaluated and fetched to this.
 const PAGE_SIZE_BYTES: u64 = 1024 * 1024;
 
 /// How many entries of a local index to resolve to their items at once.
@@ -78,7 +78,8 @@ impl<'e> Origin<'e> {
 /// A page that was read.
 pub(super) struct Read {
     pub outcome: PageOutcome,
-    /// Whether the definition is known to be the page's. If not, only the version row shows it.
+    /// Whether the read itself proved that the table's definition is current. If false, the caller
+    /// must check the version row.
     pub is_current: bool,
     partitions: Option<PagePartitions>,
 }
@@ -210,8 +211,8 @@ impl<'q> PagePlan<'q> {
         Ok(())
     }
 
-    /// Whether a replica's snapshot has the definition that the page was read by. The store itself is
-    /// asked later, for what is current then.
+    /// Whether a replica's snapshot holds the definition that the page was read by. Without a replica
+    /// this is `false`, and the caller asks the store itself afterwards.
     async fn is_current_in(&self, origin: Origin<'_>, snapshot: &dyn Reader) -> Result<bool> {
         if origin.replica.is_none() {
             return Ok(false);

@@ -56,7 +56,7 @@ pub(crate) fn boundaries(
         return Vec::new();
     }
     units.sort_unstable();
-    // More than half of a sorted list of equal keys includes its middle.
+    // If one key fills more than half of a sorted list, it is also in the middle.
     let middle = &units[units.len() / 2];
     let hot = units.iter().filter(|unit| *unit == middle).count();
     if 2 * hot > units.len() {

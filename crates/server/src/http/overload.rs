@@ -7,9 +7,10 @@
 //! back off and retry. Without a crowd every request is served, however long it takes: a few clients
 //! with expensive requests do not overload a worker.
 //!
-//! Two thirds of the cost of a small request are the kernel's, and an error costs as much. So the
-//! error is delayed: the more connections wait for one, the longer. A connection is quiet meanwhile,
-//! so refusals take only a bounded share of the worker's time, and turns stay short.
+//! Two thirds of the cost of a small request are the kernel's, and an error costs the kernel as much
+//! as any other answer. So the error is delayed: the more connections wait for one, the longer. A
+//! connection is quiet meanwhile, so refusals take only a bounded share of the worker's time, and
+//! turns stay short.
 //!
 //! This is controlled delay, as in CoDel: a queue that empties now and then is left alone, however
 //! long it gets; only a standing queue is bounded.

@@ -1,9 +1,9 @@
 //! Whether replaying the logs would lose acknowledged writes.
 //!
-//! Intact records have consecutive sequence numbers, across files too. Replay leaves a file at the first byte that it
-//! cannot read, and continues with a later file only if its numbers are consecutive. So unreadable bytes at the end of
-//! a file, which every reused file has, matter only if numbers are missing afterwards. Unreadable bytes in the middle
-//! always matter.
+//! In the logs that are still needed, intact records have consecutive sequence numbers, across files too. Replay leaves a
+//! file at the first byte that it cannot read, and continues with a later file only if its numbers are consecutive. So
+//! unreadable bytes at the end of a file, which every reused file has, matter only if numbers are missing afterwards.
+//! Unreadable bytes in the middle always matter.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -193,7 +193,7 @@ impl Gap<'_> {
 pub(super) fn oldest_needed_log(database: &Path, options: &Options) -> Result<u64> {
     let rocks = rocksdb_options(options);
     let failed = |error: &rocksdb::Error| open_error(database, error);
-    // All of them: a table that is missing in one is noticed only if it is opened.
+    // Opens every column family: RocksDB notices a missing table only in the families that it opens.
     let families = DB::list_cf(&rocks, database).map_err(|error| failed(&error))?;
     let families = families.into_iter().map(|name| match &*name {
         DEFAULT_COLUMN_FAMILY_NAME => {

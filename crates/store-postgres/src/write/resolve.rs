@@ -68,7 +68,7 @@ pub async fn resolve(pool: &Arc<Pool>, id: &[u8], begun: &Begun) -> Resolved {
             Err(Error::Closed) => return Resolved::Unknown("the store was closed".to_owned()),
             Err(error) => error.to_string(),
         };
-        // Once is enough: it is asked for again and again while the store is away.
+        // Log it once: the loop may ask many times while the store is away.
         if !std::mem::replace(&mut is_logged, true) {
             tracing::warn!(problem, "the outcome of a commit is not known yet");
         }
@@ -92,7 +92,7 @@ async fn ask(connection: &PooledConnection, id: &[u8]) -> Result<Resolved, tokio
     if row.get(0) {
         return Ok(Resolved::NotCommitted);
     }
-    // As a fence too, which a sealed store accepts. Nobody looks for it, and it is removed with the others.
+    // Written as a fence, because a sealed store accepts fences. Nobody looks it up; it is collected like the others.
     let confirmation: [u8; 16] = rand::random();
     let record = &session.statements.record_commit;
     session.client.execute(record, &[&&confirmation[..], &true]).await?;

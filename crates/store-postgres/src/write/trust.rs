@@ -41,7 +41,7 @@ impl CacheTrust {
     }
 
     fn record_conflict_at(&mut self, now: Instant) {
-        // Groups that were decided before the first of them failed say nothing new.
+        // A conflict during a pause comes from a group decided before it, and says nothing new.
         if self.check_at(|| now) {
             self.lost_until = Some(now + self.next_pause);
             self.next_pause = (self.next_pause * 2).min(PAUSE_MAX);

@@ -1,4 +1,4 @@
-//! Which type a column has, from all the values that it will have.
+//! Infers a column's type from all of its values.
 //!
 //! The rule: a column whose values are all of one scalar type has that type. Numbers are INT64 if all are integers that fit, else
 //! an exact DECIMAL if 38 digits suffice for all of them, else DOUBLE. Sets are lists of their members. Lists and maps are LIST and
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use zenobe_value::{AttributeType, ItemRef, ValueRef, ValueView};
 
-/// More attributes than anybody has columns for: their names are data.
+/// With more names than this, the names themselves are data (such as ids) and don't make columns.
 const COLUMNS_MAX: usize = 2_000;
 /// How many digits a DECIMAL can have.
 const DECIMAL_DIGITS_MAX: usize = 38;
@@ -33,7 +33,7 @@ pub enum Scalar {
 pub enum ColumnType {
     Scalar(Scalar),
     List(Scalar),
-    /// From texts.
+    /// A map with text keys.
     Map(Scalar),
 }
 

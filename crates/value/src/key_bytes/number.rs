@@ -1,6 +1,6 @@
 //! Numbers in key order.
 //!
-//! The first byte is `80` plus the biased exponent of the first pair. A pair of digits `p` becomes
+//! The first byte is `0x80` plus the biased exponent of the first pair. A pair of digits `p` becomes
 //! the byte `2p`, or `2p + 1` if another pair follows. Zero is a single pair of zeros under the
 //! lowest exponent. In a negative number every byte is complemented, which reverses the order.
 
