@@ -2,7 +2,7 @@
 
 use crate::http::{Connection, Connector, Request};
 use crate::target::Target;
-use crate::workload::{error_message, error_name};
+use crate::workload::{error_message, error_name, is_throttling};
 use crate::{LoadError, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,16 @@ impl Answer {
 
     pub fn error_message(&self) -> String {
         error_message(&self.body).unwrap_or_default()
+    }
+
+    /// Whether the same request may succeed later: the server is overloaded or has failed.
+    pub fn is_transient(&self) -> bool {
+        self.status >= 500 || is_throttling(&self.error_name())
+    }
+
+    /// The exception with its message, for whoever gives up.
+    pub fn refusal(&self) -> String {
+        format!("{}: {}", self.error_name(), self.error_message())
     }
 }
 
@@ -77,4 +87,28 @@ pub(crate) async fn call(
 
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LoadError::Runtime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overload_and_failures_are_transient() {
+        let answer = |status, name: &str| Answer {
+            status,
+            body: format!(r##"{{"__type":"com.amazon#{name}","message":"no"}}"##).into_bytes(),
+        };
+        for name in [
+            "ProvisionedThroughputExceededException",
+            "RequestLimitExceeded",
+            "ThrottlingException",
+        ] {
+            assert!(answer(400, name).is_transient(), "{name}");
+        }
+        assert!(answer(500, "InternalServerError").is_transient());
+        let refused = answer(400, "ValidationException");
+        assert!(!refused.is_transient());
+        assert_eq!(refused.refusal(), "ValidationException: no");
+    }
 }

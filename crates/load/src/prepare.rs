@@ -17,7 +17,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 use crate::exchange::{Answer, call, runtime};
 use crate::http::{Call, Connection, Connector, Request};
-use crate::workload::{BATCH_ITEMS, ItemWriter, Key, is_throttling, unprocessed};
+use crate::workload::{BATCH_ITEMS, ItemWriter, Key, unprocessed};
 use crate::{LoadError, Plan, Result, Shape};
 
 const LOAD_CONNECTIONS_MAX: usize = 16;
@@ -447,7 +447,7 @@ impl Loader {
                 self.request.finish();
             } else {
                 let answer = Answer { status: received.status, body: body.to_vec() };
-                if !is_throttling(&answer.error_name()) && received.status < 500 {
+                if !answer.is_transient() {
                     return Err(refused("BatchWriteItem", &answer));
                 }
             }

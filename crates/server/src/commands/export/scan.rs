@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use zenobe_api::{ItemPage, read_page};
-use zenobe_load::{Answer, Client, Target, is_throttling};
+use zenobe_load::{Answer, Client, Target};
 use zenobe_value::EncodedItem;
 
 use super::ExportError;
@@ -93,11 +93,10 @@ async fn call(client: &mut Client, request: &str) -> Result<Answer, ExportError>
     let mut pause = PAUSE_FIRST;
     for attempt in 1.. {
         let answer = client.call("Scan", request.as_bytes()).await?;
-        let is_transient = answer.status >= 500 || is_throttling(&answer.error_name());
         if answer.is_success() {
             return Ok(answer);
         }
-        if !is_transient || attempt == ATTEMPTS_MAX {
+        if !answer.is_transient() || attempt == ATTEMPTS_MAX {
             return Err(refused("Scan", &answer));
         }
         tokio::time::sleep(pause).await;
@@ -107,6 +106,5 @@ async fn call(client: &mut Client, request: &str) -> Result<Answer, ExportError>
 }
 
 fn refused(operation: &'static str, answer: &Answer) -> ExportError {
-    let message = format!("{}: {}", answer.error_name(), answer.error_message());
-    ExportError::Refused { operation, message }
+    ExportError::Refused { operation, message: answer.refusal() }
 }

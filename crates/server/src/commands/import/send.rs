@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{self, Receiver};
 use zenobe_api::{LineError, read_line, read_plain_line, write_line};
-use zenobe_load::{Answer, Client, Target};
+use zenobe_load::{Client, Target};
 use zenobe_transfer::anonymise::Rules;
 use zenobe_transfer::csv::{CsvOptions, CsvReader};
 use zenobe_transfer::ion::IonReader;
@@ -173,8 +173,9 @@ impl Sender {
                 }
             } else if answer.error_name() == "ValidationException" {
                 return Ok(Some(answer.error_message()));
-            } else if !is_transient(&answer) {
-                return Err(refused("BatchWriteItem", &answer));
+            } else if !answer.is_transient() {
+                let message = answer.refusal();
+                return Err(ImportError::Refused { operation: "BatchWriteItem", message });
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
@@ -186,16 +187,6 @@ impl Sender {
     fn batch_body(&self, requests: &str) -> String {
         format!("{{\"RequestItems\":{{\"{}\":[{requests}]}}}}", self.table)
     }
-}
-
-fn refused(operation: &'static str, answer: &Answer) -> ImportError {
-    let message = format!("{}: {}", answer.error_name(), answer.error_message());
-    ImportError::Refused { operation, message }
-}
-
-fn is_transient(answer: &Answer) -> bool {
-    let name = answer.error_name();
-    answer.status >= 500 || name.contains("Throttl") || name.contains("ThroughputExceeded")
 }
 
 /// One request of a BatchWriteItem.
@@ -525,5 +516,24 @@ mod tests {
         let single = |text: &str| format!(r#"{{"RequestItems":{{"table":[{}]}}}}"#, body(text));
         let good = single("good");
         assert_eq!(asked.lock()[1..], [good.clone(), good.clone(), good, single("bad")]);
+    }
+
+    /// An account's limit is as transient as a table's.
+    #[tokio::test]
+    async fn an_import_goes_on_after_it_was_throttled() {
+        const THROTTLED: [&str; 3] = [
+            "ProvisionedThroughputExceededException",
+            "RequestLimitExceeded",
+            "ThrottlingException",
+        ];
+        let address = start_scripted_server(|request| match THROTTLED.get(request.number) {
+            Some(name) => ScriptedReply::response(400, &format!(r#"{{"__type":"{name}"}}"#)),
+            None => ScriptedReply::response(200, r#"{"UnprocessedItems":{}}"#),
+        });
+        let target = Target::new(&format!("http://{address}"), "us-east-1", None).unwrap();
+        let keys = TableKeys { keys: Vec::new(), types: BTreeMap::new(), identity: String::new() };
+        let sender = Sender::with_keys(&target, "table", keys, false).unwrap();
+        let rejected = sender.write(vec![Change { number: 0, body: "{}".to_owned() }]).await;
+        assert_eq!(rejected.unwrap(), []);
     }
 }
