@@ -117,6 +117,15 @@ macro_rules! operations {
                 }
             }
 
+            /// What an `X-Amz-Target` header calls it.
+            pub fn target(self) -> &'static str {
+                match self {
+                    $($(Operation::$operation => {
+                        concat!($service, ".", stringify!($operation))
+                    })*)*
+                }
+            }
+
             /// The operation with this name, such as `PutItem`. No two operations of the services
             /// share one.
             pub fn from_name(name: &str) -> Option<Operation> {
@@ -264,6 +273,7 @@ mod tests {
         assert_eq!(Operation::UpdateTimeToLive.name(), "UpdateTimeToLive");
         for operation in Operation::ALL {
             assert_eq!(Operation::from_name(operation.name()), Some(*operation));
+            assert_eq!(Operation::from_target(operation.target()), Some(*operation));
         }
         assert_eq!(Operation::from_name("DynamoDB_20120810.PutItem"), None);
     }

@@ -85,15 +85,7 @@ impl Connection {
         operation: Operation,
         body: String,
     ) -> Result<Answered, OutboundError> {
-        let service = match operation {
-            Operation::DescribeStream
-            | Operation::GetRecords
-            | Operation::GetShardIterator
-            | Operation::ListStreams => "DynamoDBStreams_20120810",
-            _ => "DynamoDB_20120810",
-        };
-        let target = format!("{service}.{}", operation.name());
-        let target = HeaderValue::from_str(&target).expect("operations have plain names");
+        let target = HeaderValue::from_static(operation.target());
         let headers = HeaderMap::from_iter([(TARGET, target)]);
         self.send(Method::POST, "/".into(), headers, body).await
     }
