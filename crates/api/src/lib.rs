@@ -30,6 +30,7 @@ mod exports;
 pub mod faults;
 pub mod history;
 mod imports;
+mod java_set;
 mod json;
 mod legacy;
 mod messages;

@@ -7,6 +7,7 @@ use zenobe_engine::schema::{KeyAttribute, KeySchema, ScalarType};
 use super::shapes::{AttributeDefinition, KeySchemaElement};
 use crate::constraints::{Violations, printed_list};
 use crate::error::ApiError;
+use crate::java_set;
 use crate::messages::constraint::java_object;
 use crate::messages::table;
 use crate::operations::enumerations::{KEY_TYPE, KeyType, SCALAR_TYPE};
@@ -232,17 +233,7 @@ fn attribute_name(name: Option<String>, path: &str, violations: &mut Violations)
 pub(crate) fn in_java_set_order<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
     let mut unique: Vec<&str> = names.iter().copied().filter(|name| seen.insert(*name)).collect();
-    let mut buckets: u32 = 16;
-    while unique.len() > buckets as usize / 4 * 3 {
-        buckets *= 2;
-    }
-    let bucket = |name: &&str| {
-        let hash = name
-            .encode_utf16()
-            .fold(0_u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)));
-        (hash ^ (hash >> 16)) & (buckets - 1)
-    };
-    unique.sort_by_key(bucket);
+    java_set::sort(&mut unique);
     unique
 }
 

@@ -16,6 +16,7 @@ use self::branch::{Branch, LoweredConditions};
 use self::order::ReadOrder;
 use super::BoundSelect;
 use crate::error::ApiError;
+use crate::java_set;
 use crate::messages::partiql as messages;
 
 /// Plans with more reads than this are rejected.
@@ -193,9 +194,9 @@ fn check_filters(
     }
     match named {
         None => Ok(()),
-        Some((_, attributes)) => {
-            let attributes = order::as_java_set(attributes).join(", ");
-            Err(messages::filter_not_projected(&index.name, &attributes))
+        Some((_, mut attributes)) => {
+            java_set::sort(&mut attributes);
+            Err(messages::filter_not_projected(&index.name, &attributes.join(", ")))
         }
     }
 }

@@ -69,32 +69,3 @@ impl ReadOrder {
         Ok(arranged)
     }
 }
-
-/// Names in the order in which Java's HashSet lists them: by hash, modulo a power of two.
-pub(super) fn as_java_set(mut names: Vec<String>) -> Vec<String> {
-    let mut buckets: usize = 16;
-    while names.len() * 4 > buckets * 3 {
-        buckets *= 2;
-    }
-    let bucket = |name: &String| {
-        let hash = name
-            .encode_utf16()
-            .fold(0_u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)));
-        (hash ^ (hash >> 16)) as usize & (buckets - 1)
-    };
-    names.sort_by_key(bucket);
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sets_have_the_order_of_their_hashes() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        // Single letters hash to their codes: b is 98, which is 2 modulo 16.
-        assert_eq!(as_java_set(names(&["c", "b", "a"])), ["a", "b", "c"]);
-        assert_eq!(as_java_set(names(&["p", "o", "a"])), ["p", "a", "o"]);
-    }
-}
