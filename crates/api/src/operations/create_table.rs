@@ -42,7 +42,7 @@ pub(crate) async fn handle(context: &Context<'_>, body: &[u8]) -> Result<Reply, 
         Error::TableFilling { name } => table::table_being_used(&name),
         error => context.table(&name, error),
     })?;
-    Ok(render(&created, &warm, context.engine.clock().now_ms()))
+    Ok(render_created(&created, &warm, context.engine.clock().now_ms()))
 }
 
 shape! {
@@ -311,7 +311,12 @@ impl Constrained {
     }
 }
 
-fn render(created: &TableDescription, warm: &[Option<String>], now_ms: u64) -> Reply {
+/// The answer of an operation that creates a table. It shows the warm throughput of the places in `warm` only.
+pub(crate) fn render_created(
+    created: &TableDescription,
+    warm: &[Option<String>],
+    now_ms: u64,
+) -> Reply {
     let indexes = &created.definition.global_indexes;
     let presentation = Presentation {
         table_status: Some("CREATING"),

@@ -4,9 +4,9 @@ use zenobe_engine::command::TableName;
 use zenobe_engine::restore::{
     IndexOverride, RestoreFrom, RestoreOverrides, RestoreTable, RestoreTime,
 };
-use zenobe_engine::schema::TableDescription;
 
 use super::backup_arn::{BackupArn, constrain_backup_arn, namespace_in};
+use super::create_table::render_created;
 use super::enumerations::{BILLING_MODE, KeyType};
 use super::get_shard_iterator::WireTimestamp;
 use super::table_input::encryption::EncryptionInput;
@@ -19,10 +19,8 @@ use super::table_input::shapes::{
 use super::table_input::throughput::Capacity;
 use crate::constraints::{TableNameRule, Violations, is_table_name};
 use crate::error::ApiError;
-use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::messages::{backup, parameter_not_supported, request as request_texts};
-use crate::render::{Presentation, ShownWarmThroughput, write_table};
 use crate::{Context, Reply};
 
 pub(crate) async fn to_point_in_time(
@@ -246,20 +244,5 @@ async fn restore(
     let target = TableName { namespace: context.namespace.clone(), name: target };
     let restored = context.engine.restore_table(RestoreTable { source, target, overrides }).await;
     let restored = restored.map_err(|error| context.backup(error))?;
-    Ok(render(&restored, context.engine.clock().now_ms()))
-}
-
-fn render(created: &TableDescription, now_ms: u64) -> Reply {
-    let indexes = &created.definition.global_indexes;
-    let presentation = Presentation {
-        table_status: Some("CREATING"),
-        index_status: indexes.iter().map(|index| (index.name.clone(), "CREATING")).collect(),
-        shows_backfilling: false,
-        shows_on_demand_since: false,
-        warm_throughput: ShownWarmThroughput::Only(&[]),
-        ..Presentation::described(now_ms)
-    };
-    let mut writer = Writer::new();
-    writer.object(|writer| write_table(writer.name("TableDescription"), created, &presentation));
-    Reply(writer.finish())
+    Ok(render_created(&restored, &[], context.engine.clock().now_ms()))
 }
