@@ -84,25 +84,27 @@ impl From<TypeFault> for JsonError {
 
 /// Reads a whole request. A type error is reported only if the body is valid JSON.
 pub(crate) fn request<T: Decode>(body: &[u8]) -> Result<T, ApiError> {
-    let decode = || -> Result<T, JsonError> {
-        let mut reader = JsonReader::new(body)?;
-        if reader.peek()? != Kind::Object {
-            return Err(JsonError::Syntax);
-        }
-        let shape = T::decode(&mut reader, JsonPosition::Member)?;
-        reader.end()?;
-        if reader.has_lost_entries() {
-            return Err(JsonError::TooManyEntries);
-        }
-        Ok(shape)
-    };
-    decode().map_err(|error| match error {
+    document(body).map_err(|error| match error {
         JsonError::Type(fault) if super::is_valid_json(body) => {
             ApiError::serialization(Some(crate::messages::serialization::type_fault(&fault)))
         }
         JsonError::Type(_) | JsonError::Syntax => ApiError::serialization(None),
         JsonError::TooManyEntries => engine_error(Error::ItemTooLarge, Subject::Items),
     })
+}
+
+/// Reads a text that is one object and nothing else.
+pub(crate) fn document<T: Decode>(text: &[u8]) -> Result<T, JsonError> {
+    let mut reader = JsonReader::new(text)?;
+    if reader.peek()? != Kind::Object {
+        return Err(JsonError::Syntax);
+    }
+    let decoded = T::decode(&mut reader, JsonPosition::Member)?;
+    reader.end()?;
+    match reader.has_lost_entries() {
+        true => Err(JsonError::TooManyEntries),
+        false => Ok(decoded),
+    }
 }
 
 /// A member of a request as it was written, for responses that repeat it. The request has been read

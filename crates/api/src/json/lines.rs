@@ -6,7 +6,7 @@ use zenobe_value::limits::NESTING_LEVELS_MAX;
 use zenobe_value::{AttributeValue, Attributes, ItemRef, Number};
 
 use super::attribute_value::{NameFault, ValueFault, WireAttributes};
-use super::decode::{Decode, JsonError, JsonPosition, OrderedMap, shape};
+use super::decode::{Decode, JsonError, OrderedMap, document, shape};
 use super::{JsonReader, Kind, Writer, is_valid_json, write_item};
 use crate::messages::{serialization, transfer, value};
 use crate::parameters::ConditionParameters;
@@ -89,26 +89,13 @@ fn other_member(line: &[u8], known: &[&str]) -> Option<String> {
 }
 
 fn decoded<T: Decode>(line: &[u8]) -> Result<T, LineError> {
-    decode(line).map_err(|error| match error {
+    document(line).map_err(|error| match error {
         JsonError::Type(fault) if is_valid_json(line) => {
             LineError::Record(serialization::type_fault(&fault))
         }
         JsonError::Type(_) | JsonError::Syntax => LineError::NotJson,
         JsonError::TooManyEntries => LineError::Record(transfer::too_many_attributes()),
     })
-}
-
-fn decode<T: Decode>(line: &[u8]) -> Result<T, JsonError> {
-    let mut reader = JsonReader::new(line)?;
-    if reader.peek()? != Kind::Object {
-        return Err(JsonError::Syntax);
-    }
-    let decoded = T::decode(&mut reader, JsonPosition::Member)?;
-    reader.end()?;
-    match reader.has_lost_entries() {
-        true => Err(JsonError::TooManyEntries),
-        false => Ok(decoded),
-    }
 }
 
 /// A line of plain JSON: an object whose members have the types that JSON has. Numbers keep all
