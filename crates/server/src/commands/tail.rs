@@ -9,9 +9,9 @@ use zenobe_engine::consumers::{Checkpoint, ShardName};
 
 use super::connection::{Connection, ConnectionArguments};
 use super::{CommandError, change_text, print_line};
-use crate::triggers::plan::{KnownStream, plan};
+use crate::triggers::plan::plan;
 use crate::triggers::reader::ShardReader;
-use crate::triggers::source::{SourceError, Streams};
+use crate::triggers::source::Streams;
 
 const POLL_DELAY: Duration = Duration::from_millis(200);
 /// How often to look for new shards and streams while nothing ends.
@@ -71,7 +71,7 @@ struct Tail {
 impl Tail {
     /// Finds the starting point, once there is a stream.
     async fn begin(&mut self, table: &str, from: TailStart) -> Result<(), CommandError> {
-        let newest = self.known_streams(table).await?.pop();
+        let newest = self.streams.known(table).await?.pop();
         let Some(newest) = newest else {
             eprintln!("zenobe: waiting for a stream of table {table}");
             return Ok(());
@@ -95,20 +95,8 @@ impl Tail {
         Ok(())
     }
 
-    async fn known_streams(&self, table: &str) -> Result<Vec<KnownStream>, CommandError> {
-        let mut streams = Vec::new();
-        for summary in self.streams.of_table(table).await? {
-            match self.streams.describe(&summary.arn).await {
-                Ok(detail) => streams.push(KnownStream { arn: summary.arn, detail }),
-                Err(SourceError::NotFound) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(streams)
-    }
-
     async fn refresh(&mut self, table: &str) -> Result<(), CommandError> {
-        let streams = self.known_streams(table).await?;
+        let streams = self.streams.known(table).await?;
         for (shard, from) in plan(&streams, &self.checkpoints).runnable {
             let open = || ShardReader::new(self.streams.clone(), shard.clone(), from);
             self.readers.entry(shard.clone()).or_insert_with(open);

@@ -11,8 +11,8 @@ use zenobe_engine::consumers::{Checkpoint, Mandate, ShardName};
 use zenobe_engine::error::Error;
 
 use super::definition::StartingPosition;
-use super::plan::{KnownStream, plan};
-use super::source::{SourceError, StreamDetail};
+use super::plan::plan;
+use super::source::{KnownStream, SourceError, StreamDetail};
 use super::worker::{ShardWorker, Trigger};
 use crate::shutdown;
 
@@ -115,7 +115,7 @@ async fn refresh(
 ) -> Result<(), CoordinatorError> {
     // Only one node initialises and cleans up. It must hold the lease before it looks for work.
     let mandate = trigger.mandate(None).await?;
-    let streams = streams(trigger).await?;
+    let streams = trigger.streams.known(&trigger.definition.table).await?;
     let mut checkpoints = checkpoints(trigger, mandate.as_ref()).await?;
     if checkpoints.is_empty() {
         let (Some(newest), Some(mandate)) = (streams.last(), &mandate) else { return Ok(()) };
@@ -131,19 +131,6 @@ async fn refresh(
         trigger.engine.forget_checkpoints(&mandate, &plan.forgotten).await?;
     }
     Ok(())
-}
-
-async fn streams(trigger: &Trigger) -> Result<Vec<KnownStream>, SourceError> {
-    let mut streams = Vec::new();
-    for summary in trigger.streams.of_table(&trigger.definition.table).await? {
-        match trigger.streams.describe(&summary.arn).await {
-            Ok(detail) => streams.push(KnownStream { arn: summary.arn, detail }),
-            // The stream has just passed its retention.
-            Err(SourceError::NotFound) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(streams)
 }
 
 /// The checkpoints in streams of the trigger's table. Others are from before the definition

@@ -8,14 +8,7 @@ use std::collections::BTreeMap;
 
 use zenobe_engine::consumers::{Checkpoint, ShardName};
 
-use super::source::{ShardSummary, StreamDetail};
-
-/// A stream of the trigger's table.
-#[derive(Debug, Clone)]
-pub struct KnownStream {
-    pub arn: String,
-    pub detail: StreamDetail,
-}
+use super::source::{KnownStream, ShardSummary};
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct WorkPlan {
@@ -86,6 +79,7 @@ fn forgotten(
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::StreamDetail;
     use super::*;
 
     /// `a b<a c<b`: shards with their parents.

@@ -120,9 +120,16 @@ fn answer(operation: Operation, response: &Response) -> Result<Value, SourceErro
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamSummary {
+struct StreamSummary {
+    arn: String,
+    label: String,
+}
+
+/// A stream of a table.
+#[derive(Debug, Clone)]
+pub struct KnownStream {
     pub arn: String,
-    pub label: String,
+    pub detail: StreamDetail,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,8 +163,21 @@ impl Streams {
         Streams { api }
     }
 
-    /// The streams of a table, oldest first.
-    pub async fn of_table(&self, table: &str) -> Result<Vec<StreamSummary>, SourceError> {
+    /// The streams of a table with their shards, oldest first.
+    pub async fn known(&self, table: &str) -> Result<Vec<KnownStream>, SourceError> {
+        let mut streams = Vec::new();
+        for summary in self.of_table(table).await? {
+            match self.describe(&summary.arn).await {
+                Ok(detail) => streams.push(KnownStream { arn: summary.arn, detail }),
+                // The stream has just passed its retention.
+                Err(SourceError::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(streams)
+    }
+
+    async fn of_table(&self, table: &str) -> Result<Vec<StreamSummary>, SourceError> {
         let operation = Operation::ListStreams;
         let mut streams = Vec::new();
         let body = json!({ "TableName": table });
@@ -176,7 +196,7 @@ impl Streams {
         Ok(streams)
     }
 
-    pub async fn describe(&self, arn: &str) -> Result<StreamDetail, SourceError> {
+    async fn describe(&self, arn: &str) -> Result<StreamDetail, SourceError> {
         let operation = Operation::DescribeStream;
         let mut detail = StreamDetail { is_enabled: false, shards: Vec::new() };
         let body = json!({ "StreamArn": arn });
