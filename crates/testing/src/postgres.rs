@@ -1,22 +1,18 @@
 //! A PostgreSQL server for the tests of one process. It starts with the first test that asks, and
 //! stops when the process ends, however it ends.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::postgres_process::{PostgresProcess, free_port, psql};
 use crate::wait::{PATIENCE, wait_for};
 
 /// A running server, with a separate database for each test.
 pub struct Postgres {
     pub port: u16,
-    programs: PathBuf,
     databases: AtomicU32,
-    /// Closing its input stops the server.
-    _script: Child,
+    process: PostgresProcess,
 }
 
 impl Postgres {
@@ -35,25 +31,16 @@ impl Postgres {
     /// As [`Postgres::shared`].
     pub fn start(settings: &[&str]) -> Postgres {
         let port = free_port();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/postgres/cluster.sh");
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let directory =
             std::env::temp_dir().join(format!("zenobe-postgres-{}-{port}", std::process::id()));
-        let mut script = Command::new("sh")
-            .arg(&path)
-            .arg(&directory)
-            .arg(port.to_string())
-            .env("ZENOBE_POSTGRES_OPTIONS", options(settings))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a shell runs the script");
-        let mut line = String::new();
-        let output = script.stdout.take().expect("the output is piped");
-        BufReader::new(output).read_line(&mut line).expect("the script prints text");
-        let programs = line.trim_end().strip_prefix("ready ").unwrap_or_else(|| {
+        let environment = [("ZENOBE_POSTGRES_OPTIONS", options(settings))];
+        let environment = environment.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let started = PostgresProcess::start(&repository, &directory, port, &environment);
+        let process = started.expect("a shell runs the script").unwrap_or_else(|| {
             panic!("PostgreSQL does not start in {}; what it said is above", directory.display())
         });
-        Postgres { port, programs: programs.into(), databases: AtomicU32::new(0), _script: script }
+        Postgres { port, databases: AtomicU32::new(0), process }
     }
 
     /// The URL of an empty database.
@@ -86,11 +73,8 @@ impl Postgres {
 
     /// `None` if others have all connections.
     fn try_execute(&self, database: &str, sql: &str) -> Option<String> {
-        let output = Command::new(self.programs.join("psql"))
-            .args(["-h", "127.0.0.1", "-U", "postgres", "-At", "-v", "ON_ERROR_STOP=1"])
-            .args(["-p", &self.port.to_string(), "-d", database, "-c", sql])
-            .output()
-            .expect("psql runs");
+        let mut command = psql(&self.process.programs, self.port, database, sql);
+        let output = command.output().expect("psql runs");
         let error = String::from_utf8_lossy(&output.stderr);
         // Also those for superusers: others occupy them for the moment that it takes to refuse them.
         if error.contains("sorry, too many clients already") {
@@ -105,10 +89,4 @@ impl Postgres {
 fn options(settings: &[&str]) -> String {
     let settings: String = settings.iter().map(|setting| format!("-c {setting} ")).collect();
     settings + &std::env::var("ZENOBE_POSTGRES_OPTIONS").unwrap_or_default()
-}
-
-/// A port that nothing listens on just now.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
-    listener.local_addr().expect("its address").port()
 }

@@ -1,11 +1,11 @@
 //! PostgreSQL, durable as a user would run it: what nodes keep their data in, and the limit that
 //! they are compared with.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
+
+use zenobe_testing::{PostgresProcess, free_port};
 
 use crate::measure::Sample;
 use crate::{Result, machine};
@@ -20,40 +20,25 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A running server. Dropping this value stops it and removes its data, and so does the end of this
 /// process.
 pub struct Postgres {
-    port: u16,
-    programs: PathBuf,
+    process: PostgresProcess,
     /// The parent of all its processes.
     id: u32,
-    script: Child,
 }
 
 impl Postgres {
     /// Starts one with its data in `directory`, which must not exist yet. Its parent must be
     /// accessible to everybody: PostgreSQL does not run as root.
     pub fn start(repository: &Path, directory: &Path) -> Result<Postgres> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let mut script = Command::new("sh")
-            .arg(repository.join("tests/postgres/cluster.sh"))
-            .arg(directory)
-            .arg(port.to_string())
-            .env("ZENOBE_POSTGRES_FSYNC", "on")
-            .env("ZENOBE_POSTGRES_OPTIONS", SETTINGS)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        let output = script.stdout.take().ok_or("the script's output is not piped")?;
-        BufReader::new(output).read_line(&mut line)?;
-        let programs = line.trim_end().strip_prefix("ready ").map(PathBuf::from);
-        let programs =
-            programs.ok_or("PostgreSQL does not start: cargo xtask postgres fetches one")?;
+        let environment = [("ZENOBE_POSTGRES_FSYNC", "on"), ("ZENOBE_POSTGRES_OPTIONS", SETTINGS)];
+        let process = PostgresProcess::start(repository, directory, free_port(), &environment)?
+            .ok_or("PostgreSQL does not start: cargo xtask postgres fetches one")?;
         let first_line = std::fs::read_to_string(directory.join("data/postmaster.pid"))?;
         let id = first_line.lines().next().unwrap_or_default().trim().parse()?;
-        Ok(Postgres { port, programs, id, script })
+        Ok(Postgres { process, id })
     }
 
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
+        format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.process.port)
     }
 
     pub fn id(&self) -> u32 {
@@ -62,7 +47,7 @@ impl Postgres {
 
     /// `PostgreSQL 18.6`.
     pub fn version(&self) -> Result<String> {
-        let text = run(Command::new(self.programs.join("postgres")).arg("--version"))?;
+        let text = run(Command::new(self.process.programs.join("postgres")).arg("--version"))?;
         Ok(text.trim().replace("postgres (PostgreSQL)", "PostgreSQL"))
     }
 
@@ -77,7 +62,7 @@ impl Postgres {
     }
 
     fn execute(&self, sql: &str) -> Result<()> {
-        let mut command = Command::new(self.programs.join("psql"));
+        let mut command = Command::new(self.process.programs.join("psql"));
         command.arg(self.url()).args(["-q", "-v", "ON_ERROR_STOP=1"]);
         sql.split(';').for_each(|statement| _ = command.args(["-c", statement]));
         run(&mut command).map(drop)
@@ -91,11 +76,11 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        drop(self.script.stdin.take());
-        let script = &mut self.script;
+        let script = &mut self.process.script;
+        drop(script.stdin.take());
         let ended = zenobe_testing::wait_for(PATIENCE, || script.try_wait().ok().flatten());
         if ended.is_none() {
-            let _gone = self.script.kill();
+            let _gone = script.kill();
         }
     }
 }
@@ -147,7 +132,7 @@ impl Pgbench<'_> {
 
     fn run(&self, duration: Duration) -> Result<String> {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let mut command = Command::new(self.postgres.programs.join("pgbench"));
+        let mut command = Command::new(self.postgres.process.programs.join("pgbench"));
         command
             .args(["--no-vacuum", "--protocol=prepared"])
             .arg(format!("--client={}", self.clients))

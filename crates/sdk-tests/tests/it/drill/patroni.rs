@@ -5,7 +5,7 @@
 //! have their own.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::{env, fs, thread};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use zenobe_testing::{NetworkFault, Process, Proxy, TemporaryDirectory, wait_for};
+use zenobe_testing::{NetworkFault, Process, Proxy, TemporaryDirectory, free_port, psql, wait_for};
 
 use super::faults::Fault;
 use super::nodes::RECOVERY_TIME_MAX;
@@ -81,12 +81,8 @@ impl Patroni {
 
     /// `None` if the server is not there, or not the primary any more.
     fn try_execute(&self, port: u16, database: &str, sql: &str) -> Option<String> {
-        let output = Command::new(self.programs.join("psql"))
-            .env("PGCONNECT_TIMEOUT", "5")
-            .args(["-h", "127.0.0.1", "-U", "postgres", "-At", "-v", "ON_ERROR_STOP=1"])
-            .args(["-p", &port.to_string(), "-d", database, "-c", sql])
-            .output()
-            .expect("psql runs");
+        let mut command = psql(&self.programs, port, database, sql);
+        let output = command.env("PGCONNECT_TIMEOUT", "5").output().expect("psql runs");
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -285,11 +281,6 @@ fn children_of(parent: &str) -> Vec<String> {
         }
     }
     children
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
-    listener.local_addr().expect("its address").port()
 }
 
 fn variable(name: &str) -> String {
