@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use zenobe_engine::catalog::Table;
 use zenobe_engine::clock::iso8601_without_zone;
-use zenobe_engine::command::{
-    IndexChange, ProvisionedUnits, TableName, ThroughputSettings, UpdateTable,
-};
+use zenobe_engine::command::{IndexChange, ProvisionedUnits, ThroughputSettings, UpdateTable};
 use zenobe_engine::error::{Error, LimitError, Result, UpdateTableError};
 use zenobe_engine::lease::Lease;
 use zenobe_engine::schema::{BillingMode, Namespace, Throughput};
@@ -30,7 +28,7 @@ pub(crate) async fn provisioned(
     namespace: &Arc<Namespace>,
     name: &TargetName,
 ) -> Result<Option<Provisioned>> {
-    let table = match engine.current_table(&table_name(namespace, name)).await {
+    let table = match engine.current_table(&name.table_name(namespace)).await {
         Ok(table) => table,
         Err(Error::TableNotFound { .. } | Error::TableFilling { .. }) => return Ok(None),
         Err(error) => return Err(error),
@@ -74,7 +72,7 @@ async fn try_set_units(
     units: u64,
     lease: &Lease,
 ) -> Result<()> {
-    let table_name = table_name(namespace, name);
+    let table_name = name.table_name(namespace);
     let table = engine.current_table(&table_name).await?;
     let index_not_found = || Error::IndexNotFound { index: name.index.clone().unwrap_or_default() };
     let throughput = throughput(&table, name).ok_or_else(index_not_found)?;
@@ -104,10 +102,6 @@ fn throughput<'a>(table: &'a Table, name: &TargetName) -> Option<&'a Throughput>
             index.map(|index| &index.throughput)
         }
     }
-}
-
-fn table_name(namespace: &Arc<Namespace>, name: &TargetName) -> TableName {
-    TableName { namespace: Arc::clone(namespace), name: name.table.clone() }
 }
 
 /// What an activity says about a table that can't be changed; `None` for failures of the store.

@@ -29,6 +29,7 @@ mod policy;
 mod resource;
 mod schedule;
 mod target;
+mod target_rows;
 mod tracking;
 mod usage;
 mod worker;

@@ -1,7 +1,11 @@
 //! What can be scaled: the reads or the writes of a table or a global index.
 
+use std::sync::Arc;
+
+use zenobe_engine::command::TableName;
 use zenobe_engine::error::Result;
 use zenobe_engine::row::corrupt;
+use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::Access;
 
 pub(crate) const SERVICE_NAMESPACE: &str = "dynamodb";
@@ -39,6 +43,10 @@ impl TargetName {
         let parts = text.and_then(|text| text.split_once('\0'));
         let name = parts.and_then(|(resource_id, dimension)| Self::parse(resource_id, dimension));
         name.ok_or_else(|| corrupt(format!("{key:?} as the key of a scalable target")))
+    }
+
+    pub(crate) fn table_name(&self, namespace: &Arc<Namespace>) -> TableName {
+        TableName { namespace: Arc::clone(namespace), name: self.table.clone() }
     }
 
     pub(crate) fn resource_id(&self) -> String {

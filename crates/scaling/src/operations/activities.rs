@@ -3,11 +3,12 @@
 use serde_json::Value;
 use zenobe_engine::service_rows::RowOwner;
 
+use super::Request;
 use super::page::{Selection, render};
-use super::{ROWS_PER_READ, Request};
 use crate::activity::{Activity, Outcome, RETENTION_MS};
 use crate::error::Result;
 use crate::keys;
+use crate::target_rows::ROWS_PER_READ;
 
 impl Request<'_> {
     /// The newest come first. They stay when their target is deregistered, for six weeks.

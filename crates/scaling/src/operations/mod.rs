@@ -25,9 +25,6 @@ use crate::resource::TargetName;
 use crate::target::ScalableTarget;
 use crate::{Scaling, keys, messages};
 
-/// How many rows are read at a time.
-const ROWS_PER_READ: usize = 100;
-
 pub(crate) async fn dispatch(
     scaling: &Scaling,
     operation: &str,
@@ -104,28 +101,9 @@ impl Request<'_> {
         if let Some(from) = from {
             range.start = range.start.max(from.to_vec());
         }
-        loop {
-            let (engine, owner) = (&self.scaling.engine, RowOwner::Scaling);
-            if range.start >= range.end {
-                return Ok(());
-            }
-            let read = engine.service_rows(owner, self.namespace, range.clone(), ROWS_PER_READ);
-            let rows = read.await?;
-            let is_last = rows.len() < ROWS_PER_READ;
-            for row in rows {
-                range.start = keys::behind(&row.key);
-                let name = TargetName::of_key(&row.key)?;
-                if !filter.includes(&name) {
-                    continue;
-                }
-                if visit(row.key, &name, ScalableTarget::decode(row.fields)?).is_break() {
-                    return Ok(());
-                }
-            }
-            if is_last {
-                return Ok(());
-            }
-        }
+        let includes = |name: &TargetName| filter.includes(name);
+        let visit = |key, name: TargetName, target| visit(key, &name, target);
+        Ok(self.scaling.visit_targets(self.namespace, range, includes, visit).await?)
     }
 }
 

@@ -18,11 +18,7 @@ use crate::target::ScalableTarget;
 impl Request<'_> {
     pub(super) async fn put_policy(&self) -> Result<Value> {
         let mut violations = Violations::default();
-        let given = self.members.text("PolicyName")?;
-        let policy_name = violations.required(given, "policyName");
-        if given.is_some() {
-            violations.policy_name(policy_name, "policyName");
-        }
+        let policy_name = self.policy_name(&mut violations, true)?;
         let identity = Identity::read(self.members, &mut violations)?;
         let input = PolicyInput::read(self.members, &mut violations)?;
         violations.finish()?;
@@ -58,13 +54,21 @@ impl Request<'_> {
         self.change_target(&name, change).await
     }
 
+    /// The name of a policy. Deleting one takes any name that an identifier may be.
+    fn policy_name(&self, violations: &mut Violations, checks_form: bool) -> Result<&str> {
+        let given = self.members.text("PolicyName")?;
+        let name = violations.required(given, "policyName");
+        match given {
+            Some(_) if checks_form => violations.policy_name(name, "policyName"),
+            Some(_) => violations.identifier(name, "policyName"),
+            None => {}
+        }
+        Ok(name)
+    }
+
     pub(super) async fn delete_policy(&self) -> Result<Value> {
         let mut violations = Violations::default();
-        let given = self.members.text("PolicyName")?;
-        let policy_name = violations.required(given, "policyName");
-        if given.is_some() {
-            violations.identifier(policy_name, "policyName");
-        }
+        let policy_name = self.policy_name(&mut violations, false)?;
         let identity = Identity::read(self.members, &mut violations)?;
         violations.finish()?;
         let name = identity.name()?;
@@ -99,11 +103,7 @@ impl Request<'_> {
     pub(super) fn get_forecast(&self) -> Result<Value> {
         let mut violations = Violations::default();
         let identity = Identity::read(self.members, &mut violations)?;
-        let given = self.members.text("PolicyName")?;
-        let policy_name = violations.required(given, "policyName");
-        if given.is_some() {
-            violations.policy_name(policy_name, "policyName");
-        }
+        self.policy_name(&mut violations, true)?;
         violations.required(self.members.timestamp("StartTime")?, "startTime");
         violations.required(self.members.timestamp("EndTime")?, "endTime");
         violations.finish()?;

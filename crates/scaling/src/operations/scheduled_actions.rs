@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::input::Identity;
 use super::page::{Selection, render};
-use super::targets::units;
+use super::targets::{check_limits, units};
 use super::{Change, Request, nothing};
 use crate::constraints::Violations;
 use crate::error::Result;
@@ -139,12 +139,7 @@ fn target_key(key: &[u8]) -> &[u8] {
 
 impl ActionSettings {
     fn check(&self) -> Result<()> {
-        if self.min == Some(0) || self.max == Some(0) {
-            return Err(messages::minimum_too_small());
-        }
-        if matches!((self.min, self.max), (Some(min), Some(max)) if max < min) {
-            return Err(messages::maximum_below_minimum());
-        }
+        check_limits(self.min, self.max)?;
         match (self.start_ms, self.end_ms) {
             (Some(start_ms), Some(end_ms)) if end_ms <= start_ms => {
                 Err(messages::end_before_start())

@@ -52,7 +52,7 @@ impl Request<'_> {
             suspended: suspended(self.members)?,
             tags,
         };
-        settings.check()?;
+        check_limits(settings.min, settings.max)?;
         let engine = &self.scaling.engine;
         if capacity::provisioned(engine, self.namespace, &name).await?.is_none() {
             return Err(messages::table_does_not_exist(&name));
@@ -141,17 +141,6 @@ impl Request<'_> {
 }
 
 impl TargetSettings {
-    /// Checks that don't need the stored target.
-    fn check(&self) -> Result<()> {
-        if self.min == Some(0) || self.max == Some(0) {
-            return Err(messages::minimum_too_small());
-        }
-        match (self.min, self.max) {
-            (Some(min), Some(max)) if max < min => Err(messages::maximum_below_minimum()),
-            _ => Ok(()),
-        }
-    }
-
     fn new_target(&self, id: String, uuid: String, now_ms: u64) -> Result<ScalableTarget> {
         let (Some(min), Some(max)) = (self.min, self.max) else {
             return Err(messages::capacity_required());
@@ -182,6 +171,17 @@ impl TargetSettings {
             suspended.scheduled = scheduled.unwrap_or(suspended.scheduled);
         }
         Ok(())
+    }
+}
+
+/// What can be wrong with a minimum and a maximum without a stored target.
+pub(super) fn check_limits(min: Option<u64>, max: Option<u64>) -> Result<()> {
+    if min == Some(0) || max == Some(0) {
+        return Err(messages::minimum_too_small());
+    }
+    match (min, max) {
+        (Some(min), Some(max)) if max < min => Err(messages::maximum_below_minimum()),
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use zenobe_engine::command::TableName;
 use zenobe_engine::error::{Error, Result};
 use zenobe_engine::lease::Lease;
 use zenobe_engine::schema::Namespace;
@@ -21,7 +20,6 @@ pub(crate) use self::round::Occasion;
 use self::round::Round;
 use crate::activity::RETENTION_MS;
 use crate::resource::TargetName;
-use crate::target::ScalableTarget;
 use crate::usage::{MINUTE_MS, MinuteUsage, StoredUsage, UsageSampler};
 use crate::{Scaling, keys};
 
@@ -36,7 +34,6 @@ const USAGE_MINUTES_MAX: u64 = 30;
 /// How often to check the clock, which may be moved.
 const LOOK_DELAY: Duration = Duration::from_secs(5);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-const ROWS_PER_READ: usize = 100;
 
 /// Which minutes have been processed.
 pub(crate) struct Minutes {
@@ -137,7 +134,7 @@ impl Scaling {
             let rows = pending.iter().map(|usage| {
                 let mut stored = StoredUsage::default();
                 for name in &tracked {
-                    stored.add(name, usage.of(&table_name(&namespace, name), name));
+                    stored.add(name, usage.of(&name.table_name(&namespace), name));
                 }
                 (keys::usage(usage.minute, &self.node), stored)
             });
@@ -183,7 +180,7 @@ impl Scaling {
             }
             let halves = match &stored {
                 Some(stored) => stored.of(&name),
-                None => usage.map(|usage| usage.of(&table_name(namespace, &name), &name)),
+                None => usage.map(|usage| usage.of(&name.table_name(namespace), &name)),
             };
             let round = Round { scaling: self, namespace, name: &name, minute, at_ms, lease };
             match round.run(target, halves).await {
@@ -223,33 +220,4 @@ impl Scaling {
         }
         Ok(())
     }
-
-    pub(crate) async fn all_targets(
-        &self,
-        namespace: &Namespace,
-    ) -> Result<Vec<(TargetName, ScalableTarget)>> {
-        let mut range = keys::all_targets();
-        let mut targets = Vec::new();
-        loop {
-            let read = self.engine.service_rows(
-                RowOwner::Scaling,
-                namespace,
-                range.clone(),
-                ROWS_PER_READ,
-            );
-            let rows = read.await?;
-            let is_last = rows.len() < ROWS_PER_READ;
-            for row in rows {
-                range.start = keys::behind(&row.key);
-                targets.push((TargetName::of_key(&row.key)?, ScalableTarget::decode(row.fields)?));
-            }
-            if is_last {
-                return Ok(targets);
-            }
-        }
-    }
-}
-
-fn table_name(namespace: &Arc<Namespace>, name: &TargetName) -> TableName {
-    TableName { namespace: Arc::clone(namespace), name: name.table.clone() }
 }
