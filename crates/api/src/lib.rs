@@ -28,6 +28,7 @@ mod constraints;
 mod error;
 mod exports;
 pub mod faults;
+mod field_digest;
 pub mod history;
 mod imports;
 mod java_set;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::Xxh3;
 use zenobe_engine::catalog::Table;
 use zenobe_engine::command::{
     Consumed, GetItem, TableName, TransactAction, TransactGet, TransactGetOutcome, TransactWrite,
@@ -16,6 +15,7 @@ use super::enumerations::ReturnCapacity;
 use super::transact_write_items::{ACTIONS_MAX, PAYLOAD_SIZE_BYTES_MAX, TOKEN_LENGTH_MAX};
 use crate::constraints::{Violations, printed_list};
 use crate::error::{ApiError, CancellationEntry};
+use crate::field_digest::FieldDigest;
 use crate::json::Writer;
 use crate::json::decode::{request, shape};
 use crate::messages::constraint::java_object;
@@ -160,20 +160,16 @@ fn bound(statements: &[PreparedStatement]) -> Result<Vec<BoundStatement<'_>>, Ap
 
 /// The token covers the statements and their parameters, however numbers are spelled.
 fn digest(statements: &[PreparedStatement]) -> [u8; 16] {
-    let mut digest = Xxh3::new();
-    let mut add = |bytes: &[u8]| {
-        digest.update(&(bytes.len() as u64).to_le_bytes());
-        digest.update(bytes);
-    };
+    let mut digest = FieldDigest::new();
     for statement in statements {
-        add(statement.text.as_bytes());
-        add(&statement.prepared.values.len().to_le_bytes());
+        digest.bytes(statement.text.as_bytes());
+        digest.bytes(&statement.prepared.values.len().to_le_bytes());
         for value in &statement.prepared.values {
-            add(EncodedValue::encode(value).as_value().encoded());
+            digest.bytes(EncodedValue::encode(value).as_value().encoded());
         }
-        add(&[u8::from(statement.item_on_failure)]);
+        digest.bytes(&[u8::from(statement.item_on_failure)]);
     }
-    digest.digest128().to_le_bytes()
+    digest.finish()
 }
 
 struct ResolvedStatement<'s> {
@@ -384,4 +380,28 @@ fn cancelled(
         reason => cancellation_entry(reason, given(shows_item, position)),
     });
     cancelled_by(entries.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They are stored, and compared with those of later versions.
+    #[test]
+    fn digests_stay_as_they_are() {
+        let statement = |text: &str, values, item_on_failure| PreparedStatement {
+            text: text.to_owned(),
+            prepared: Prepared::parse(text, values).unwrap(),
+            item_on_failure,
+        };
+        let values = vec![AttributeValue::S("a".to_owned()), AttributeValue::Bool(true)];
+        let statements = [
+            statement("INSERT INTO t VALUE {'p': ?, 'q': ?}", values, true),
+            statement("DELETE FROM t WHERE p = 'b'", Vec::new(), false),
+        ];
+        assert_eq!(
+            u128::from_le_bytes(digest(&statements)),
+            85_615_142_309_913_066_791_089_687_297_822_188_656
+        );
+    }
 }

@@ -8,10 +8,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::xxh3_64;
 use zenobe_value::{AttributeValue, Attributes, EncodedItem, EncodedValue};
 
 use crate::error::ApiError;
+use crate::field_digest::FieldDigest;
 use crate::messages::partiql as messages;
 
 const VERSION: u8 = 1;
@@ -29,16 +30,12 @@ pub(crate) struct ResumePoint {
 
 /// What a token is bound to.
 pub(crate) fn digest(statement: &str, parameters: &[AttributeValue]) -> [u8; DIGEST_SIZE_BYTES] {
-    let mut digest = Xxh3::new();
-    let mut add = |bytes: &[u8]| {
-        digest.update(&(bytes.len() as u64).to_le_bytes());
-        digest.update(bytes);
-    };
-    add(statement.as_bytes());
+    let mut digest = FieldDigest::new();
+    digest.bytes(statement.as_bytes());
     for parameter in parameters {
-        add(EncodedValue::encode(parameter).as_value().encoded());
+        digest.bytes(EncodedValue::encode(parameter).as_value().encoded());
     }
-    digest.digest128().to_le_bytes()
+    digest.finish()
 }
 
 pub(crate) fn encode(place: &ResumePoint, digest: [u8; DIGEST_SIZE_BYTES]) -> String {
@@ -99,6 +96,17 @@ mod tests {
         for place in [place(), ResumePoint { read: 0, key: None }] {
             assert_eq!(decode(&encode(&place, digest), digest).unwrap(), place);
         }
+    }
+
+    /// Clients hold tokens while servers are updated.
+    #[test]
+    fn digests_stay_as_they_are() {
+        let parameters = [AttributeValue::S("a".to_owned()), AttributeValue::Bool(true)];
+        let digest = digest("SELECT * FROM t WHERE p = ? AND q = ?", &parameters);
+        assert_eq!(
+            u128::from_le_bytes(digest),
+            258_488_959_675_169_863_206_181_262_770_319_048_071
+        );
     }
 
     #[test]

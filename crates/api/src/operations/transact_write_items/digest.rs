@@ -1,81 +1,62 @@
 //! The digest of a transaction's actions, by which a client's token recognises them.
 //!
 //! Two requests have the same digest if they mean the same to DynamoDB: the order of members and
-//! the spelling of numbers don't count, the texts of expressions do. The digest protects clients
-//! from their own mistakes, so it must be good but not cryptographic.
+//! the spelling of numbers don't count, the texts of expressions do.
 
-use xxhash_rust::xxh3::Xxh3;
 use zenobe_value::EncodedValue;
 
 use super::wire::{ActionKind, WireAction};
+use crate::field_digest::FieldDigest;
 use crate::json::attribute_value::WireAttributes;
 use crate::json::decode::OrderedMap;
 
 pub(super) fn of<'a>(actions: impl Iterator<Item = &'a WireAction>) -> [u8; 16] {
-    let mut digest = Digest(Xxh3::new());
+    let mut digest = FieldDigest::new();
     for action in actions {
-        digest.action(action);
+        add_action(&mut digest, action);
     }
-    digest.0.digest128().to_le_bytes()
+    digest.finish()
 }
 
-/// Hashes every field with its length, so that no two lists of fields produce the same bytes.
-struct Digest(Xxh3);
+fn add_action(digest: &mut FieldDigest, action: &WireAction) {
+    digest.bytes(match action.kind {
+        ActionKind::Check => b"check",
+        ActionKind::Put => b"put",
+        ActionKind::Delete => b"delete",
+        ActionKind::Update => b"update",
+    });
+    digest.text(action.table_name.as_deref());
+    add_attributes(digest, action.attributes.as_ref());
+    digest.text(action.update_expression.as_deref());
+    digest.text(action.condition_expression.as_deref());
+    add_names(digest, action.names.as_ref());
+    add_attributes(digest, action.values.as_ref());
+    digest.text(action.return_values_on_condition_check_failure.as_deref());
+}
 
-impl Digest {
-    fn action(&mut self, action: &WireAction) {
-        self.bytes(match action.kind {
-            ActionKind::Check => b"check",
-            ActionKind::Put => b"put",
-            ActionKind::Delete => b"delete",
-            ActionKind::Update => b"update",
-        });
-        self.text(action.table_name.as_deref());
-        self.attributes(action.attributes.as_ref());
-        self.text(action.update_expression.as_deref());
-        self.text(action.condition_expression.as_deref());
-        self.names(action.names.as_ref());
-        self.attributes(action.values.as_ref());
-        self.text(action.return_values_on_condition_check_failure.as_deref());
+fn add_names(digest: &mut FieldDigest, names: Option<&OrderedMap<String>>) {
+    for (key, name) in sorted(digest, names) {
+        digest.text(Some(key));
+        digest.text(Some(name));
     }
+}
 
-    fn names(&mut self, names: Option<&OrderedMap<String>>) {
-        for (key, name) in self.sorted(names) {
-            self.text(Some(key));
-            self.text(Some(name));
+/// Invalid values need no digest: the request fails before anybody uses it.
+fn add_attributes(digest: &mut FieldDigest, attributes: Option<&WireAttributes>) {
+    for (name, value) in sorted(digest, attributes) {
+        digest.text(Some(name));
+        if let Ok(value) = value {
+            digest.bytes(EncodedValue::encode(value).as_value().encoded());
         }
     }
+}
 
-    /// Invalid values need no digest: the request fails before anybody uses it.
-    fn attributes(&mut self, attributes: Option<&WireAttributes>) {
-        for (name, value) in self.sorted(attributes) {
-            self.text(Some(name));
-            if let Ok(value) = value {
-                self.bytes(EncodedValue::encode(value).as_value().encoded());
-            }
-        }
-    }
-
-    fn sorted<'m, T>(&mut self, map: Option<&'m OrderedMap<T>>) -> Vec<&'m (String, T)> {
-        let mut entries: Vec<&(String, T)> = map.iter().flat_map(|map| &map.0).collect();
-        entries.sort_by(|one, two| one.0.cmp(&two.0));
-        self.length(entries.len());
-        entries
-    }
-
-    fn text(&mut self, text: Option<&str>) {
-        self.0.update(&[u8::from(text.is_some())]);
-        self.bytes(text.unwrap_or_default().as_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.length(bytes.len());
-        self.0.update(bytes);
-    }
-
-    fn length(&mut self, length: usize) {
-        self.0.update(&(length as u64).to_le_bytes());
-    }
+/// The entries in the order of their names. Adds how many there are.
+fn sorted<'m, T>(digest: &mut FieldDigest, map: Option<&'m OrderedMap<T>>) -> Vec<&'m (String, T)> {
+    let mut entries: Vec<&(String, T)> = map.iter().flat_map(|map| &map.0).collect();
+    entries.sort_by(|one, two| one.0.cmp(&two.0));
+    digest.length(entries.len());
+    entries
 }
 
 #[cfg(test)]
@@ -98,6 +79,19 @@ mod tests {
         let one = digest(r#"{"Put":{"TableName":"t","Item":{"p":{"S":"a"},"n":{"N":"1"}}}}"#);
         let two = digest(r#"{"Put":{"Item":{"n":{"N":"1.0"},"p":{"S":"a"}},"TableName":"t"}}"#);
         assert_eq!(one, two);
+    }
+
+    /// They are stored, and compared with those of later versions.
+    #[test]
+    fn digests_stay_as_they_are() {
+        let digest = digest(
+            r##"{"Put":{"TableName":"t","Item":{"p":{"S":"a"},"n":{"N":"1.50"}},
+                "ConditionExpression":"#p <> :p","ExpressionAttributeNames":{"#p":"p"},
+                "ExpressionAttributeValues":{":p":{"S":"b"}},
+                "ReturnValuesOnConditionCheckFailure":"ALL_OLD"}},
+            {"Update":{"TableName":"t","Key":{"p":{"S":"c"}},"UpdateExpression":"REMOVE q"}}"##,
+        );
+        assert_eq!(u128::from_le_bytes(digest), 56_400_869_941_488_909_864_932_838_361_994_367_243);
     }
 
     #[test]
