@@ -7,7 +7,7 @@ use zenobe_transfer::{Compression, Format};
 
 use super::import_table::{TOKEN_LIFETIME_MS, TOKEN_PATTERN, constrain_bucket};
 use super::job_page::{JobPage, constrain_limit};
-use super::stream_input::constrain_arn;
+use super::stream_input::required_arn;
 use crate::constraints::{Enumeration, TableNameRule, Violations};
 use crate::error::ApiError;
 use crate::exports::{SSE_ALGORITHM, SseAlgorithm};
@@ -286,8 +286,7 @@ fn parameters(
 async fn find(context: &Context<'_>, body: &[u8]) -> Result<JobRow, ApiError> {
     let input: BulkOperationInput = request(body)?;
     let mut violations = Violations::new();
-    constrain_arn(input.bulk_operation_arn.as_deref(), "bulkOperationArn", &mut violations);
-    let arn = violations.required(input.bulk_operation_arn, "bulkOperationArn");
+    let arn = required_arn(input.bulk_operation_arn, "bulkOperationArn", &mut violations);
     violations.finish()?;
     let id = arn.rsplit_once('/').map_or("", |(_, id)| id);
     let found = context.engine.job(context.namespace, BULK_KIND, id).await;

@@ -3,7 +3,7 @@
 use zenobe_engine::command::{DescribeStream, ShardDescription, StreamDescription};
 
 use super::enumerations::STREAM_VIEW_TYPE;
-use super::stream_input::{constrain_arn, constrain_shard_id, stream_name, worded};
+use super::stream_input::{constrain_shard_id, required_arn, stream_name, worded};
 use crate::constraints::{Enumeration, Violations};
 use crate::error::ApiError;
 use crate::json::Writer;
@@ -37,8 +37,7 @@ shape! {
 
 fn lower(context: &Context<'_>, input: DescribeStreamInput) -> Result<DescribeStream, ApiError> {
     let mut violations = Violations::new();
-    constrain_arn(input.stream_arn.as_deref(), "streamArn", &mut violations);
-    let arn = violations.required(input.stream_arn, "streamArn");
+    let arn = required_arn(input.stream_arn, "streamArn", &mut violations);
     let limit = input.limit.map_or(LIMIT_MAX, i64::from);
     violations.range(limit, "limit", 1, LIMIT_MAX);
     let start_after = input.exclusive_start_shard_id;

@@ -6,7 +6,7 @@ use zenobe_engine::jobs::JobRow;
 
 use super::imports::table_of;
 use super::job_page::{JobPage, constrain_limit};
-use super::stream_input::constrain_arn;
+use super::stream_input::required_arn;
 use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::exports::{ExportArn, ExportParameters, KIND, write_export, write_export_summary};
@@ -18,8 +18,7 @@ use crate::{Context, Reply};
 pub(crate) async fn describe(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: DescribeExportInput = request(body)?;
     let mut violations = Violations::new();
-    constrain_arn(input.export_arn.as_deref(), "exportArn", &mut violations);
-    let arn = violations.required(input.export_arn, "exportArn");
+    let arn = required_arn(input.export_arn, "exportArn", &mut violations);
     violations.finish()?;
     let row = find(context, &arn).await?;
     let mut writer = Writer::new();

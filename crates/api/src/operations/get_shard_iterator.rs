@@ -3,9 +3,7 @@
 use zenobe_engine::command::IteratorStart;
 use zenobe_engine::streams::SequenceNumber;
 
-use super::stream_input::{
-    constrain_arn, constrain_shard_id, encode_iterator, stream_name, worded,
-};
+use super::stream_input::{constrain_shard_id, encode_iterator, required_arn, stream_name, worded};
 use crate::constraints::{Enumeration, Violations};
 use crate::error::ApiError;
 use crate::json::decode::{Decode, JsonError, JsonPosition, TypeFault, request, shape};
@@ -99,8 +97,7 @@ struct Constrained {
 
 fn check(input: GetShardIteratorInput) -> Result<Constrained, ApiError> {
     let mut violations = Violations::new();
-    constrain_arn(input.stream_arn.as_deref(), "streamArn", &mut violations);
-    let arn = violations.required(input.stream_arn, "streamArn");
+    let arn = required_arn(input.stream_arn, "streamArn", &mut violations);
     constrain_shard_id(input.shard_id.as_deref(), "shardId", &mut violations);
     let shard = violations.required(input.shard_id, "shardId");
     let iterator_type = violations.required_enumeration(

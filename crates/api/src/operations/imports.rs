@@ -4,7 +4,7 @@ use zenobe_engine::jobs::JobRow;
 use zenobe_engine::schema::table_arn;
 
 use super::job_page::{JobPage, TOKEN_LENGTH_MIN, constrain_limit};
-use super::stream_input::constrain_arn;
+use super::stream_input::required_arn;
 use crate::constraints::Violations;
 use crate::error::ApiError;
 use crate::imports::{KIND, write_import, write_import_summary};
@@ -17,8 +17,7 @@ use crate::{Context, Reply};
 pub(crate) async fn describe(context: &Context<'_>, body: &[u8]) -> Result<Reply, ApiError> {
     let input: DescribeImportInput = request(body)?;
     let mut violations = Violations::new();
-    constrain_arn(input.import_arn.as_deref(), "importArn", &mut violations);
-    let arn = violations.required(input.import_arn, "importArn");
+    let arn = required_arn(input.import_arn, "importArn", &mut violations);
     violations.finish()?;
     let row = find(context, &arn).await?;
     let mut writer = Writer::new();

@@ -5,7 +5,7 @@
 use zenobe_engine::command::TableName;
 
 use super::enumerations::CREATION_TIME_PRECISION;
-use super::stream_input::constrain_arn;
+use super::stream_input::required_arn;
 use crate::constraints::{TableNameRule, Violations};
 use crate::error::ApiError;
 use crate::json::Writer;
@@ -117,8 +117,7 @@ impl Destination {
         let table = context.table_name(table_name, TableNameRule::Settings)?;
         let mut violations = Violations::new();
         // The ARN of a Kinesis stream may be as long as that of a table's stream.
-        constrain_arn(stream_arn.as_deref(), "streamArn", &mut violations);
-        let stream = violations.required(stream_arn, "streamArn");
+        let stream = required_arn(stream_arn, "streamArn", &mut violations);
         let path = format!("{configuration}.approximateCreationDateTimePrecision");
         violations.enumeration(precision, &path, &CREATION_TIME_PRECISION);
         violations.finish()?;

@@ -30,6 +30,11 @@ pub(crate) fn constrain_arn(arn: Option<&str>, path: &str, violations: &mut Viol
     }
 }
 
+pub(crate) fn required_arn(arn: Option<String>, path: &str, violations: &mut Violations) -> String {
+    constrain_arn(arn.as_deref(), path, violations);
+    violations.required(arn, path)
+}
+
 pub(crate) fn constrain_shard_id(shard: Option<&str>, path: &str, violations: &mut Violations) {
     if let Some(shard) = shard {
         violations.length(shard, path, SHARD_ID_LENGTH_MIN, SHARD_ID_LENGTH_MAX);
