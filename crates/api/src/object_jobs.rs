@@ -65,6 +65,22 @@ pub(crate) enum Verdict {
     },
 }
 
+impl Verdict {
+    /// The code and message of a failure. A job that is tried again is saved before it ends with its error.
+    pub(crate) async fn settle(
+        self,
+        save: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(&'static str, String), Error> {
+        match self {
+            Verdict::Failed { code, message } => Ok((code, message)),
+            Verdict::Again(error) => {
+                save.await?;
+                Err(error)
+            }
+        }
+    }
+}
+
 /// Decides whether to try again. `attempts` counts the failures in a row; the job stores it, because the next attempt may be on
 /// another node.
 pub(crate) fn judge(error: &ObjectError, attempts: &mut u64) -> Verdict {

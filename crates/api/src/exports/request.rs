@@ -1,6 +1,7 @@
 //! What a request to export says, checked and as it is stored.
 
 use zenobe_transfer::Format;
+use zenobe_transfer::objects::Encryption;
 use zenobe_value::{AttributeValue, Attributes};
 
 use super::Filter;
@@ -36,6 +37,15 @@ pub(crate) static EXPORT_VIEW: Enumeration<ExportView> = Enumeration(&[
 pub(crate) enum SseAlgorithm {
     Aes256,
     Kms,
+}
+
+impl SseAlgorithm {
+    pub(crate) fn encryption(self, kms_key: Option<&str>) -> Encryption {
+        match self {
+            SseAlgorithm::Aes256 => Encryption::Default,
+            SseAlgorithm::Kms => Encryption::Kms { key: kms_key.map(str::to_owned) },
+        }
+    }
 }
 
 pub(crate) static SSE_ALGORITHM: Enumeration<SseAlgorithm> =

@@ -18,15 +18,15 @@ use zenobe_engine::export::ExportSource;
 use zenobe_engine::jobs::{FailedTable, Job, JobHandler};
 use zenobe_transfer::export_layout::Layout;
 use zenobe_transfer::manifest::{self, ExportWindow, Summary};
-use zenobe_transfer::objects::{Bucket, Encryption, ObjectStoreOptions};
+use zenobe_transfer::objects::{Bucket, ObjectStoreOptions};
 
 use super::files::{OpenFile, Part, Rendering, WholeFile};
 use super::progress::WrittenFile;
 use super::{
     BoundFilter, EXPORT_VIEW, ExportParameters, ExportProgress, ExportView, KIND, SSE_ALGORITHM,
-    SseAlgorithm, arn_of_table, billed_size_bytes, export_arn,
+    arn_of_table, billed_size_bytes, export_arn,
 };
-use crate::object_jobs::{Stop, Verdict, damaged, judge, object_store};
+use crate::object_jobs::{Stop, damaged, judge, object_store};
 
 /// How many steps are rendered at the same time. It bounds the memory that they take, and the processors that they keep busy.
 const STEPS_PER_SLICE: usize = 4;
@@ -83,10 +83,7 @@ impl Export<'_> {
         object_store: &ObjectStoreOptions,
     ) -> Result<(), Stop> {
         let given = &parameters.given;
-        let encryption = match given.sse() {
-            SseAlgorithm::Aes256 => Encryption::Default,
-            SseAlgorithm::Kms => Encryption::Kms { key: given.kms_key.clone() },
-        };
+        let encryption = given.sse().encryption(given.kms_key.as_deref());
         let destination = Destination {
             parameters,
             bucket: Bucket::open_encrypted(object_store, &given.bucket, &encryption)?,
@@ -215,13 +212,10 @@ impl Export<'_> {
             Err(Stop::Engine(error)) => return Err(error),
             Err(Stop::Failed { code, message }) => (code, message),
             Err(Stop::Cancelled) => ("Cancelled", "The export was cancelled".to_owned()),
-            Err(Stop::Objects(error)) => match judge(&error, &mut self.progress.attempts) {
-                Verdict::Failed { code, message } => (code, message),
-                Verdict::Again(error) => {
-                    self.save().await?;
-                    return Err(error);
-                }
-            },
+            Err(Stop::Objects(error)) => {
+                let verdict = judge(&error, &mut self.progress.attempts);
+                verdict.settle(self.save()).await?
+            }
         };
         let progress = self.progress.ended().encode();
         self.job.fail(self.engine, code, &message, progress, FailedTable::Keep).await

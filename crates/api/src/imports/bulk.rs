@@ -12,13 +12,13 @@ use zenobe_engine::error::{Error, Result};
 use zenobe_engine::jobs::{FailedTable, Job, JobHandler, JobRow, JobStatus};
 use zenobe_engine::schema::table_arn;
 use zenobe_transfer::csv::CsvOptions;
-use zenobe_transfer::objects::{Bucket, Encryption, ObjectError, ObjectStoreOptions};
+use zenobe_transfer::objects::{Bucket, ObjectError, ObjectStoreOptions};
 use zenobe_transfer::{Compression, Format};
 use zenobe_value::{AttributeValue, Attributes};
 
 use super::loader::{Faults, Loader, OBJECTS_MAX, Report};
 use super::read::Reading;
-use super::{INPUT_COMPRESSION, ImportProgress, value_of};
+use super::{INPUT_COMPRESSION, ImportProgress, status, value_of};
 use crate::constraints::Enumeration;
 use crate::exports::{SSE_ALGORITHM, SseAlgorithm};
 use crate::json::Writer;
@@ -207,10 +207,7 @@ fn report(
     given: &BulkReport,
     object_store: &ObjectStoreOptions,
 ) -> Result<Report, ObjectError> {
-    let encryption = match given.sse {
-        SseAlgorithm::Aes256 => Encryption::Default,
-        SseAlgorithm::Kms => Encryption::Kms { key: given.kms_key.clone() },
-    };
+    let encryption = given.sse.encryption(given.kms_key.as_deref());
     Ok(Report {
         bucket: Bucket::open_encrypted(object_store, &given.bucket, &encryption)?,
         prefix: format!("{}/{}", given.prefix, loader.job.row().id),
@@ -346,12 +343,8 @@ fn write_usage(writer: &mut Writer, table: &str, progress: &ImportProgress) {
 pub(crate) fn write_bulk_head(writer: &mut Writer, row: &JobRow) {
     let has_errors = ImportProgress::decode(&row.progress).errors > 0;
     let status = match &row.status {
-        JobStatus::Running => "IN_PROGRESS",
-        JobStatus::Cancelling => "CANCELLING",
         JobStatus::Completed if has_errors => "COMPLETED_WITH_ERRORS",
-        JobStatus::Completed => "COMPLETED",
-        JobStatus::Failed { .. } => "FAILED",
-        JobStatus::Cancelled => "CANCELLED",
+        other => status(other),
     };
     writer.name("BulkOperationArn").string(&bulk_arn(row));
     writer.name("BulkOperationStatus").string(status);

@@ -22,7 +22,7 @@ use super::ImportProgress;
 use super::read::{Batch, Reading, batches};
 use crate::json::{Writer, write_item};
 use crate::messages::engine::{Subject, engine_error};
-use crate::object_jobs::{Stop, Verdict, judge};
+use crate::object_jobs::{Stop, judge};
 
 /// AWS's limit for one import.
 pub(super) const OBJECTS_MAX: usize = 50_000;
@@ -181,13 +181,7 @@ impl Loader<'_> {
 
     /// The code and message of a failure, or the error after which the job is tried again.
     pub(super) async fn failure(&mut self, error: &ObjectError) -> Result<(&'static str, String)> {
-        match judge(error, &mut self.progress.attempts) {
-            Verdict::Failed { code, message } => Ok((code, message)),
-            Verdict::Again(error) => {
-                self.save().await?;
-                Err(error)
-            }
-        }
+        judge(error, &mut self.progress.attempts).settle(self.save()).await
     }
 }
 
