@@ -272,12 +272,7 @@ impl Bucket {
 
     /// The first bytes of an object.
     pub async fn get_start(&self, key: &str, length: u64) -> Result<Bytes, ObjectError> {
-        let path = path(key)?;
-        let range = Some(object_store::GetRange::Bounded(0..length));
-        let options = object_store::GetOptions { range, ..Default::default() };
-        let found = self.store.get_opts(&path, options).await;
-        let found = found.map_err(|error| self.error(error, Some(key)))?;
-        found.bytes().await.map_err(|error| self.error(error, Some(key)))
+        self.get_part(key, 0, length).await
     }
 
     /// Bytes of an object, from `start` on: as many as `length`, unless it ends before.
