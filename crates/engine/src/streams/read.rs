@@ -26,6 +26,14 @@ use crate::tables::stream_label;
 const POSITION_AGE_MS_MAX: u64 = 15 * 60 * 1_000;
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
+/// A shard to read.
+struct OpenShard<'r> {
+    shard: ShardId,
+    log: ShardLog<'r>,
+    /// What is older is no longer shown.
+    horizon_ms: u64,
+}
+
 impl Engine {
     /// Streams sorted by their tables' names, then by their labels.
     pub async fn list_streams(&self, command: &ListStreams) -> Result<StreamPage> {
@@ -90,10 +98,7 @@ impl Engine {
         start: IteratorStart,
     ) -> Result<StreamPosition> {
         let reader = self.store.snapshot();
-        let (row, horizon_ms) = self.readable_stream(&*reader, stream).await?;
-        let named = |other: &Shard| shard.parse() == Ok(other.id);
-        let shard = row.shards_since(horizon_ms).find(named).ok_or(StreamError::ShardNotFound)?.id;
-        let log = ShardLog::new(&*reader, row.log(shard.number));
+        let OpenShard { shard, log, horizon_ms } = self.open_shard(&*reader, stream, shard).await?;
         let next_entry = match start {
             IteratorStart::TrimHorizon => log.first_since(horizon_ms).await?,
             IteratorStart::Latest => log.last().await?.unwrap_or(0) + 1,
@@ -125,10 +130,8 @@ impl Engine {
         shard: &str,
     ) -> Result<Option<SequenceNumber>> {
         let reader = self.store.snapshot();
-        let (row, horizon_ms) = self.readable_stream(&*reader, stream).await?;
-        let named = |other: &Shard| shard.parse() == Ok(other.id);
-        let shard = row.shards_since(horizon_ms).find(named).ok_or(StreamError::ShardNotFound)?.id;
-        let last = ShardLog::new(&*reader, row.log(shard.number)).last().await?;
+        let OpenShard { shard, log, .. } = self.open_shard(&*reader, stream, shard).await?;
+        let last = log.last().await?;
         Ok(last.map(|entry| SequenceNumber { shard: shard.number, entry }))
     }
 
@@ -187,6 +190,18 @@ impl Engine {
     pub(super) fn stream_horizon_ms(&self) -> u64 {
         let kept_ms = self.streams.retention_ms.saturating_add(self.clock_skew_ms());
         self.trusted_clock.read().past_ms.saturating_sub(kept_ms)
+    }
+
+    async fn open_shard<'r>(
+        &self,
+        reader: &'r dyn Reader,
+        stream: &StreamName,
+        shard: &str,
+    ) -> Result<OpenShard<'r>> {
+        let (row, horizon_ms) = self.readable_stream(reader, stream).await?;
+        let named = |other: &Shard| shard.parse() == Ok(other.id);
+        let shard = row.shards_since(horizon_ms).find(named).ok_or(StreamError::ShardNotFound)?.id;
+        Ok(OpenShard { shard, log: ShardLog::new(reader, row.log(shard.number)), horizon_ms })
     }
 
     async fn readable_stream(
