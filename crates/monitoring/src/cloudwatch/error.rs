@@ -1,5 +1,7 @@
 //! How a request fails, with the names that each protocol has for it.
 
+use std::fmt::Display;
+
 use zenobe_engine::error::Error;
 use zenobe_engine::failed_requests;
 
@@ -112,12 +114,18 @@ impl CloudWatchError {
         CloudWatchError::new(CloudWatchErrorKind::Validation, message)
     }
 
+    /// A value that does not satisfy a constraint.
+    pub fn violation(member: &str, value: impl Display, constraint: &str) -> CloudWatchError {
+        CloudWatchError::validation(format!(
+            "1 validation error detected: Value '{value}' at '{member}' failed to satisfy constraint: Member must {constraint}"
+        ))
+    }
+
     /// A value outside of an enumeration.
     pub fn not_in_set(member: &str, value: &str, set: &[&str]) -> CloudWatchError {
         let set = set.join(", ");
-        CloudWatchError::validation(format!(
-            "1 validation error detected: Value '{value}' at '{member}' failed to satisfy constraint: Member must satisfy enum value set: [{set}]"
-        ))
+        let constraint = format!("satisfy enum value set: [{set}]");
+        CloudWatchError::violation(member, value, &constraint)
     }
 
     /// A feature of AWS that this server lacks.

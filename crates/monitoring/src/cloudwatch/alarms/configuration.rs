@@ -356,9 +356,10 @@ fn read_positive(members: Members<'_>, name: &str) -> Result<Option<u64>, CloudW
     let Some(number) = members.integer(name)? else { return Ok(None) };
     match u64::try_from(number) {
         Ok(number) if (1..=DAY_S).contains(&number) => Ok(Some(number)),
-        _ => Err(CloudWatchError::validation(format!(
-            "1 validation error detected: Value '{number}' at '{name}' failed to satisfy constraint: Member must have value greater than or equal to 1"
-        ))),
+        _ => {
+            let constraint = "have value greater than or equal to 1";
+            Err(CloudWatchError::violation(name, number, constraint))
+        }
     }
 }
 

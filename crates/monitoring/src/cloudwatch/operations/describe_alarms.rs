@@ -89,9 +89,10 @@ pub fn read_records_max(call: Call<'_>) -> Result<usize, CloudWatchError> {
     let records_max = call.members.integer("MaxRecords")?.unwrap_or(RECORDS_MAX);
     match (1..=RECORDS_MAX).contains(&records_max) {
         true => Ok(records_max as usize),
-        false => Err(CloudWatchError::validation(format!(
-            "1 validation error detected: Value '{records_max}' at 'maxRecords' failed to satisfy constraint: Member must have value between 1 and {RECORDS_MAX}"
-        ))),
+        false => {
+            let constraint = format!("have value between 1 and {RECORDS_MAX}");
+            Err(CloudWatchError::violation("maxRecords", records_max, &constraint))
+        }
     }
 }
 
