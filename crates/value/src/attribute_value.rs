@@ -1,5 +1,6 @@
 //! Attribute values as a tree.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{AttributeType, Number};
@@ -24,6 +25,16 @@ pub enum AttributeValue {
 }
 
 impl AttributeValue {
+    /// `None` unless both are S, both N or both B.
+    pub fn compare_scalars(&self, other: &AttributeValue) -> Option<Ordering> {
+        match (self, other) {
+            (AttributeValue::S(one), AttributeValue::S(two)) => Some(one.cmp(two)),
+            (AttributeValue::N(one), AttributeValue::N(two)) => Some(one.cmp(two)),
+            (AttributeValue::B(one), AttributeValue::B(two)) => Some(one.cmp(two)),
+            _ => None,
+        }
+    }
+
     pub const fn attribute_type(&self) -> AttributeType {
         match self {
             AttributeValue::S(_) => AttributeType::S,

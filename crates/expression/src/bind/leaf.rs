@@ -180,7 +180,7 @@ fn check_types(
 fn check_bounds(low: &LeafOperand<'_>, high: &LeafOperand<'_>) -> Result<(), ExpressionFault> {
     let (LeafOperand::Value(low), LeafOperand::Value(high)) = (low, high) else { return Ok(()) };
     let bounds = || (Box::new(AttributeValue::clone(low)), Box::new(AttributeValue::clone(high)));
-    match compare_scalars(low, high) {
+    match low.compare_scalars(high) {
         None => {
             let (low, high) = bounds();
             Err(ExpressionFault::BetweenTypesDiffer { low, high })
@@ -190,15 +190,5 @@ fn check_bounds(low: &LeafOperand<'_>, high: &LeafOperand<'_>) -> Result<(), Exp
             Err(ExpressionFault::BetweenReversed { low, high })
         }
         Some(_) => Ok(()),
-    }
-}
-
-/// `None` unless both are S, both N or both B.
-fn compare_scalars(one: &AttributeValue, two: &AttributeValue) -> Option<Ordering> {
-    match (one, two) {
-        (AttributeValue::S(one), AttributeValue::S(two)) => Some(one.cmp(two)),
-        (AttributeValue::N(one), AttributeValue::N(two)) => Some(one.cmp(two)),
-        (AttributeValue::B(one), AttributeValue::B(two)) => Some(one.cmp(two)),
-        _ => None,
     }
 }

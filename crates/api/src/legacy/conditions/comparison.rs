@@ -1,5 +1,7 @@
 //! Comparison operators and their arguments.
 
+use std::cmp::Ordering;
+
 use zenobe_expression::{Comparator, Condition, Operand};
 use zenobe_value::{AttributeType, AttributeValue, Path};
 
@@ -137,7 +139,9 @@ impl Comparison {
 
     fn check_bounds(&self) -> Result<(), ApiError> {
         match self {
-            Comparison::Between(low, high) if is_greater(low, high) => {
+            Comparison::Between(low, high)
+                if low.compare_scalars(high) == Some(Ordering::Greater) =>
+            {
                 Err(legacy::between_reversed())
             }
             _ => Ok(()),
@@ -165,15 +169,5 @@ impl ComparisonOperator {
             ComparisonOperator::BeginsWith => matches!(attribute_type, S | B),
             _ => matches!(attribute_type, S | N | B),
         }
-    }
-}
-
-/// Compares two values of the same key type.
-fn is_greater(one: &AttributeValue, two: &AttributeValue) -> bool {
-    match (one, two) {
-        (AttributeValue::S(one), AttributeValue::S(two)) => one > two,
-        (AttributeValue::N(one), AttributeValue::N(two)) => one > two,
-        (AttributeValue::B(one), AttributeValue::B(two)) => one > two,
-        _ => false,
     }
 }
