@@ -16,12 +16,11 @@ use crate::subjects::server::{Keeping, Server};
 use crate::{Result, answers, load, progress};
 
 use super::Context;
+use super::write_batches::{BATCH_ITEMS, LOADERS, write_batches};
 
 const TABLE: &str = "queue";
 const LIVE: &str = "live";
 const PAGE_ITEMS: u64 = 10;
-const LOADERS: u64 = 8;
-const BATCH_ITEMS: u64 = 25;
 /// Enough that requests overlap, too few to saturate the machine.
 const CONNECTIONS: usize = 32;
 const REQUESTS_PER_SECOND: f64 = 2_000.0;
@@ -122,30 +121,13 @@ fn delete(partition: &str, number: u64) -> Value {
     json!({"DeleteRequest": {"Key": {"pk": {"S": partition}, "sk": {"N": number.to_string()}}}})
 }
 
-/// Sends a request for each number, in batches, over several connections.
 fn write(
     address: SocketAddr,
     partition: &str,
     numbers: Range<u64>,
     request: fn(&str, u64) -> Value,
 ) -> Result<()> {
-    let write = |loader: u64| -> Result<()> {
-        let step = (LOADERS * BATCH_ITEMS) as usize;
-        for first in (numbers.start + loader * BATCH_ITEMS..numbers.end).step_by(step) {
-            let requests = (first..first + BATCH_ITEMS).map(|number| request(partition, number));
-            let batch = json!({"RequestItems": {TABLE: requests.collect::<Vec<_>>()}});
-            answers::call(address, "BatchWriteItem", &batch)?;
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let loaders: Vec<_> =
-            (0..LOADERS).map(|loader| scope.spawn(move || write(loader))).collect();
-        for loader in loaders {
-            loader.join().map_err(|_| "a loader panicked")??;
-        }
-        Ok(())
-    })
+    write_batches(address, TABLE, numbers, |number| request(partition, number))
 }
 
 /// A client that queries a partition in a loop.

@@ -4,17 +4,16 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::outcome::{Finding, Outcome, count};
 use crate::subjects::server::{Keeping, Server};
 use crate::{Result, answers, progress};
 
 use super::Context;
+use super::write_batches::{BATCH_ITEMS, write_batches};
 
 const TABLE: &str = "expiring";
-const LOADERS: u64 = 8;
-const BATCH_ITEMS: u64 = 25;
 const FILL_BYTES: usize = 350;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const WAIT_MAX: Duration = Duration::from_secs(300);
@@ -60,34 +59,15 @@ fn create_table(address: SocketAddr, streamed: bool) -> Result<()> {
 
 fn load(address: SocketAddr, items: u64) -> Result<()> {
     let an_hour_ago = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() - 3_600;
-    std::thread::scope(|scope| {
-        let load = |loader: u64| -> Result<()> {
-            let step = (LOADERS * BATCH_ITEMS) as usize;
-            for first in (loader * BATCH_ITEMS..items).step_by(step) {
-                let batch = batch(first..first + BATCH_ITEMS, an_hour_ago);
-                answers::call(address, "BatchWriteItem", &batch)?;
-            }
-            Ok(())
-        };
-        let loaders: Vec<_> =
-            (0..LOADERS).map(|loader| scope.spawn(move || load(loader))).collect();
-        for loader in loaders {
-            loader.join().map_err(|_| "a loader panicked")??;
-        }
-        Ok(())
-    })
-}
-
-fn batch(numbers: std::ops::Range<u64>, expires_at_s: u64) -> Value {
     let fill = "x".repeat(FILL_BYTES);
     let put = |number: u64| {
         json!({"PutRequest": {"Item": {
             "pk": {"S": format!("user#{number:012}")},
-            "expires": {"N": expires_at_s.to_string()},
+            "expires": {"N": an_hour_ago.to_string()},
             "fill": {"S": fill},
         }}})
     };
-    json!({"RequestItems": {TABLE: numbers.map(put).collect::<Vec<_>>()}})
+    write_batches(address, TABLE, 0..items, put)
 }
 
 struct Expiry {

@@ -12,6 +12,7 @@ mod reads;
 mod rest;
 mod scan;
 mod throughput;
+mod write_batches;
 mod writes;
 
 use std::path::Path;
