@@ -38,11 +38,30 @@ impl LiveLine {
             return;
         }
         self.shown_at = Some(now);
+        self.replace(&line());
+    }
+
+    /// Shows a line however recent the last one is.
+    pub fn replace(&self, line: &str) {
         match self.in_place {
-            true => eprint!("\r\x1b[2K{}", line()),
-            false => eprintln!("{}", line()),
+            true => eprint!("\r\x1b[2K{line}"),
+            false => eprintln!("{line}"),
         }
         let _ = std::io::stderr().flush();
+    }
+
+    /// Prints a line that stays, in place of the live one.
+    pub fn say(&self, line: &str) {
+        match self.in_place {
+            true => eprintln!("\r\x1b[2K{line}"),
+            false => eprintln!("{line}"),
+        }
+        let _ = std::io::stderr().flush();
+    }
+
+    /// Whether a line replaces the one before.
+    pub fn is_in_place(&self) -> bool {
+        self.in_place
     }
 
     /// Clears the live line, if there is one.

@@ -1,32 +1,34 @@
 //! Lines on standard error while the load generator works.
 
-use std::io::{self, IsTerminal, Write};
-
 use zenobe_load::{Interval, LoadProgress, Pacing, Plan, human_count, human_time};
 
+use crate::commands::live_line::LiveLine;
+
 pub struct BenchDisplay {
-    /// On a terminal a line replaces the previous one.
-    in_place: bool,
+    line: LiveLine,
     errors: u64,
 }
 
 impl BenchDisplay {
     pub fn new() -> BenchDisplay {
-        BenchDisplay { in_place: io::stderr().is_terminal(), errors: 0 }
+        BenchDisplay { line: LiveLine::new(), errors: 0 }
     }
 
     pub fn load(&mut self, plan: &Plan, step: LoadProgress) {
         let table = &plan.table;
         match step {
-            LoadProgress::Reused => self.line(&format!("table {table} is loaded already"), false),
+            LoadProgress::Reused => self.line.say(&format!("table {table} is loaded already")),
             LoadProgress::Replacing => {
-                self.line(&format!("deleting table {table}, which holds other items"), false);
+                self.line.say(&format!("deleting table {table}, which holds other items"));
             }
-            LoadProgress::Creating => self.line(&format!("creating table {table}"), false),
-            LoadProgress::Loading { done, total } if self.in_place || done == total => {
+            LoadProgress::Creating => self.line.say(&format!("creating table {table}")),
+            LoadProgress::Loading { done, total } if self.line.is_in_place() || done == total => {
                 let (done_text, total_text) = (human_count(done), human_count(total));
                 let text = format!("loading {done_text} of {total_text} items into {table}");
-                self.line(&text, done < total);
+                match done < total {
+                    true => self.line.replace(&text),
+                    false => self.line.say(&text),
+                }
             }
             LoadProgress::Loading { .. } => (),
         }
@@ -41,7 +43,7 @@ impl BenchDisplay {
             "running {} on {} with {} connections, {pace}",
             plan.workload, plan.target, plan.connections
         );
-        self.line(&text, false);
+        self.line.say(&text);
     }
 
     pub fn interval(&mut self, interval: &Interval) {
@@ -56,24 +58,11 @@ impl BenchDisplay {
             human_time(interval.max),
             human_count(self.errors),
         );
-        self.line(&text, true);
+        self.line.replace(&text);
     }
 
     /// Clears the live line, if there is one.
-    pub fn end(&mut self) {
-        if self.in_place {
-            eprint!("\r\x1b[2K");
-        }
-        let _ = io::stderr().flush();
-    }
-
-    /// A `live` line will be replaced, if possible.
-    fn line(&mut self, text: &str, live: bool) {
-        match (self.in_place, live) {
-            (false, _) => eprintln!("{text}"),
-            (true, false) => eprintln!("\r\x1b[2K{text}"),
-            (true, true) => eprint!("\r\x1b[2K{text}"),
-        }
-        let _ = io::stderr().flush();
+    pub fn end(&self) {
+        self.line.end();
     }
 }
