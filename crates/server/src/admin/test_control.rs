@@ -143,8 +143,7 @@ async fn roll_over(
     method: &Method,
     body: &[u8],
 ) -> Result<Value, AdminError> {
-    check_method(method, &Method::POST)?;
-    let table = required(body, "table")?;
+    let table = posted_table(method, body)?;
     control.roll_over(namespace, &table).await?;
     Ok(json!({"rolled_over": table}))
 }
@@ -155,10 +154,15 @@ async fn split(
     method: &Method,
     body: &[u8],
 ) -> Result<Value, AdminError> {
-    check_method(method, &Method::POST)?;
-    let table = required(body, "table")?;
+    let table = posted_table(method, body)?;
     control.split_shards(namespace, &table).await?;
     Ok(json!({"split": table}))
+}
+
+/// The table that a request to change one names.
+fn posted_table(method: &Method, body: &[u8]) -> Result<String, AdminError> {
+    check_method(method, &Method::POST)?;
+    required(body, "table")
 }
 
 /// The text of a body's only member, if the body has it.

@@ -24,3 +24,8 @@ impl TransferArguments {
         Target::from_environment(&self.connection.endpoint, &self.connection.region)
     }
 }
+
+/// What an export or an import runs in.
+pub fn transfer_runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}

@@ -7,6 +7,7 @@ use serde_json::json;
 use zenobe_database::ScratchDirectory;
 use zenobe_transfer::objects::{Bucket, ObjectLocation, ObjectStoreEndpoint, ObjectStoreOptions};
 
+use super::spool::UNNAMED;
 use super::{ExportError, ExportFormat};
 
 /// More than any export has.
@@ -165,7 +166,7 @@ fn escaped(value: &str) -> String {
     };
     match value {
         // A folder must have a name.
-        "" => "__HIVE_DEFAULT_PARTITION__".to_owned(),
+        "" => UNNAMED.to_owned(),
         _ => value.bytes().map(character).collect(),
     }
 }

@@ -22,7 +22,7 @@ use self::entity::Entities;
 use self::part::Part;
 use self::spool::{Spool, SpooledItems};
 use super::live_line::{LiveLine, bar};
-use super::transfer_arguments::TransferArguments;
+use super::transfer_arguments::{TransferArguments, transfer_runtime};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -136,11 +136,7 @@ pub enum ExportError {
 }
 
 pub fn run(arguments: &ExportArguments) -> Result<(), ExportError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(ExportError::Runtime)?;
+    let runtime = transfer_runtime().map_err(ExportError::Runtime)?;
     runtime.block_on(async {
         tokio::select! {
             // The files on the disk go with what is dropped here.

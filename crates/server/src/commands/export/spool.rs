@@ -51,7 +51,7 @@ impl Drop for Directory {
 }
 
 /// The partition of items without an entity, as Hive names it. Spark and Athena read it as NULL.
-const UNNAMED: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(super) const UNNAMED: &str = "__HIVE_DEFAULT_PARTITION__";
 
 impl Spool {
     /// Begins with an empty directory. Only its owner may look into it.

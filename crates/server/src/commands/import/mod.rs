@@ -26,7 +26,7 @@ use self::report::Report;
 use self::send::Sender;
 use self::sources::{ImportSource, SourceFile};
 use self::state::{ImportState, Purpose};
-use super::transfer_arguments::TransferArguments;
+use super::transfer_arguments::{TransferArguments, transfer_runtime};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -146,11 +146,7 @@ pub enum ImportError {
 }
 
 pub fn run(arguments: &ImportArguments) -> Result<(), ImportError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(ImportError::Runtime)?;
+    let runtime = transfer_runtime().map_err(ImportError::Runtime)?;
     runtime.block_on(import(arguments))
 }
 
