@@ -23,7 +23,7 @@ pub struct Manifest {
     pub at: Stamp,
     pub files: Vec<FileEntry>,
     /// What the files hold, if somebody has read them.
-    pub content: Option<Content>,
+    pub content: Option<ContentSums>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,14 +40,14 @@ pub struct FileEntry {
 
 /// The checksums of the store's content.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Content {
+pub struct ContentSums {
     /// They follow each other, and cover all keys.
     pub ranges: Vec<RangeSum>,
     pub log_ends: u64,
     pub log_ends_checksum: u128,
 }
 
-impl Content {
+impl ContentSums {
     pub fn rows(&self) -> u64 {
         self.ranges.iter().map(|range| range.rows).sum()
     }
@@ -126,7 +126,7 @@ fn parse_file(members: &Members<'_>) -> Result<FileEntry> {
     }
 }
 
-fn content(content: &Content) -> Value {
+fn content(content: &ContentSums) -> Value {
     let range = |sum: &RangeSum| {
         json!({
             "start": hex::encode(&sum.range.start),
@@ -143,7 +143,7 @@ fn content(content: &Content) -> Value {
     })
 }
 
-fn parse_content(members: &Members<'_>) -> Result<Content> {
+fn parse_content(members: &Members<'_>) -> Result<ContentSums> {
     let parse_range = |members: &Members<'_>| {
         let end = match &members.value["end"] {
             Value::Null => None,
@@ -156,7 +156,7 @@ fn parse_content(members: &Members<'_>) -> Result<Content> {
             checksum: u128::from_be_bytes(members.bytes("checksum")?),
         })
     };
-    Ok(Content {
+    Ok(ContentSums {
         ranges: members.list("ranges")?.iter().map(parse_range).collect::<Result<_>>()?,
         log_ends: members.number("log_ends")?,
         log_ends_checksum: u128::from_be_bytes(members.bytes("log_ends_checksum")?),
@@ -183,7 +183,7 @@ mod tests {
             sequence: 77,
             at: Stamp::last_of_ms(1_794_816_000_123),
             files: vec![file("FORMAT", Some("snapshots/x")), file("rocksdb/000004.log", None)],
-            content: Some(Content {
+            content: Some(ContentSums {
                 ranges: vec![RangeSum { range, rows: 1, bytes: 2, checksum: u128::MAX }],
                 log_ends: 3,
                 log_ends_checksum: 4,

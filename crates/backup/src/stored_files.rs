@@ -17,7 +17,7 @@ use zenobe_transfer::objects::{PART_BYTES, UploadTag};
 
 use crate::cpu_share::CpuShare;
 use crate::error::{BackupError, Result, io_error};
-use crate::manifest::{Content, FileEntry, Manifest};
+use crate::manifest::{ContentSums, FileEntry, Manifest};
 use crate::names::file_key;
 use crate::repository::Repository;
 
@@ -38,7 +38,7 @@ pub struct Subject {
     pub database: u64,
     pub sequence: u64,
     pub at: Stamp,
-    pub content: Option<Content>,
+    pub content: Option<ContentSums>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -88,7 +88,7 @@ pub enum Error {
     #[error("{0}")]
     Backup(#[from] TableBackupError),
     #[error("{0}")]
-    Export(#[from] ExportError),
+    Export(#[from] ExportSpanError),
     #[error("{0}")]
     Page(#[from] PageError),
     #[error("{0}")]
@@ -239,7 +239,7 @@ pub enum TableBackupError {
 
 /// Why an export can't begin. Times are in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ExportError {
+pub enum ExportSpanError {
     #[error("the time lies in the future or before what can be restored")]
     Time,
     #[error("the time is too recent to be restored")]

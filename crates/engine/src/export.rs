@@ -13,7 +13,7 @@ use zenobe_value::{Attributes, ItemBuffer, ItemRef};
 use crate::Engine;
 use crate::catalog::Table;
 use crate::command::{PageRequest, TableName};
-use crate::error::{Error, ExportError, HistoryError, Result};
+use crate::error::{Error, ExportSpanError, HistoryError, Result};
 use crate::history::{AsOf, Changes, ItemChange, Past, RecoveryWindow};
 use crate::jobs::{JobRow, NewJob, Started};
 use crate::keyspace;
@@ -115,7 +115,7 @@ impl Engine {
         if let ExportSpan::Incremental { from_ms, .. } = request.span
             && from_ms / 1_000 < definition.created_at_ms / 1_000
         {
-            return Err(ExportError::BeforeCreation { from_ms }.into());
+            return Err(ExportSpanError::BeforeCreation { from_ms }.into());
         }
         let (Some(settings), Some(history)) = (&definition.history, table.history()) else {
             return Err(HistoryError::Off { table: definition.name.clone() }.into());
@@ -158,7 +158,7 @@ impl Engine {
         let own = open.iter().filter(|job| job.kind == KIND && job.namespace == *table.namespace);
         match own.count() < EXPORTS_MAX {
             true => Ok(()),
-            false => Err(ExportError::TooMany.into()),
+            false => Err(ExportSpanError::TooMany.into()),
         }
     }
 
@@ -200,7 +200,11 @@ struct Resolved {
     at_ms: u64,
 }
 
-fn resolve(span: ExportSpan, window: RecoveryWindow, now_ms: u64) -> Result<Resolved, ExportError> {
+fn resolve(
+    span: ExportSpan,
+    window: RecoveryWindow,
+    now_ms: u64,
+) -> Result<Resolved, ExportSpanError> {
     let second = |at_ms: u64| at_ms / 1_000;
     match span {
         ExportSpan::Full { at_ms: None } => Ok(Resolved { at: None, since: None, at_ms: now_ms }),
@@ -211,28 +215,28 @@ fn resolve(span: ExportSpan, window: RecoveryWindow, now_ms: u64) -> Result<Reso
                 _ => AsOf::ms(at_ms),
             };
             if at.at_ms() < window.begins_ms || second(at_ms) > second(now_ms) {
-                return Err(ExportError::Time);
+                return Err(ExportSpanError::Time);
             }
             if second(at_ms) > second(window.latest_ms) {
-                return Err(ExportError::TooRecent);
+                return Err(ExportSpanError::TooRecent);
             }
             Ok(Resolved { at: Some(at), since: None, at_ms })
         }
         ExportSpan::Incremental { from_ms, to_ms } => {
             let at_ms = to_ms.unwrap_or(now_ms);
             if at_ms > now_ms {
-                return Err(ExportError::EndsInFuture { to_ms: at_ms });
+                return Err(ExportSpanError::EndsInFuture { to_ms: at_ms });
             }
             match at_ms.saturating_sub(from_ms) {
-                ..CHANGES_MS_MIN => return Err(ExportError::TooShort),
+                ..CHANGES_MS_MIN => return Err(ExportSpanError::TooShort),
                 CHANGES_MS_MIN..=CHANGES_MS_MAX => {}
-                _ => return Err(ExportError::TooLong),
+                _ => return Err(ExportSpanError::TooLong),
             }
             if from_ms < window.earliest_ms {
-                return Err(ExportError::Time);
+                return Err(ExportSpanError::Time);
             }
             if to_ms.is_some_and(|to_ms| second(to_ms) > second(window.latest_ms)) {
-                return Err(ExportError::TooRecent);
+                return Err(ExportSpanError::TooRecent);
             }
             let before = |at_ms: u64| at_ms.saturating_sub(1);
             Ok(Resolved {
@@ -333,30 +337,30 @@ mod tests {
         let full =
             |at_ms| resolve(ExportSpan::Full { at_ms: Some(at_ms) }, window, now_ms).map(drop);
         assert_eq!(full(100 * MINUTE_MS), Ok(()));
-        assert_eq!(full(100 * MINUTE_MS - 1), Err(ExportError::Time));
+        assert_eq!(full(100 * MINUTE_MS - 1), Err(ExportSpanError::Time));
         let begins_ms = 100 * MINUTE_MS + 700;
         let new = RecoveryWindow { begins_ms, ..window };
         let full_of_new =
             |at_ms| resolve(ExportSpan::Full { at_ms: Some(at_ms) }, new, now_ms).map(drop);
         assert_eq!(full_of_new(100 * MINUTE_MS), Ok(()));
-        assert_eq!(full_of_new(begins_ms - 1), Err(ExportError::Time));
-        assert_eq!(full(now_ms + 1_000), Err(ExportError::Time));
-        assert_eq!(full(201 * MINUTE_MS), Err(ExportError::TooRecent));
+        assert_eq!(full_of_new(begins_ms - 1), Err(ExportSpanError::Time));
+        assert_eq!(full(now_ms + 1_000), Err(ExportSpanError::Time));
+        assert_eq!(full(201 * MINUTE_MS), Err(ExportSpanError::TooRecent));
         let changes = |from: u64, to: u64| {
             let (from_ms, to_ms) = (from * MINUTE_MS, Some(to * MINUTE_MS));
             resolve(ExportSpan::Incremental { from_ms, to_ms }, window, now_ms).map(drop)
         };
         assert_eq!(changes(100, 115), Ok(()));
-        assert_eq!(changes(100, 114), Err(ExportError::TooShort));
-        assert_eq!(changes(200, 100), Err(ExportError::TooShort));
-        assert_eq!(changes(99, 150), Err(ExportError::Time));
-        assert_eq!(changes(150, 204), Err(ExportError::TooRecent));
+        assert_eq!(changes(100, 114), Err(ExportSpanError::TooShort));
+        assert_eq!(changes(200, 100), Err(ExportSpanError::TooShort));
+        assert_eq!(changes(99, 150), Err(ExportSpanError::Time));
+        assert_eq!(changes(150, 204), Err(ExportSpanError::TooRecent));
         let to_ms = 206 * MINUTE_MS;
-        assert_eq!(changes(100, 206), Err(ExportError::EndsInFuture { to_ms }));
+        assert_eq!(changes(100, 206), Err(ExportSpanError::EndsInFuture { to_ms }));
         let late_ms = 24 * 60 * MINUTE_MS;
         let wide = self::window(0, 2 * late_ms);
         let span = ExportSpan::Incremental { from_ms: 0, to_ms: Some(late_ms + 1) };
-        assert_eq!(resolve(span, wide, 2 * late_ms).map(drop), Err(ExportError::TooLong));
+        assert_eq!(resolve(span, wide, 2 * late_ms).map(drop), Err(ExportSpanError::TooLong));
     }
 
     #[test]

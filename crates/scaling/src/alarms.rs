@@ -14,7 +14,7 @@ use crate::{Scaling, capacity};
 
 /// An alarm as AWS creates it for a policy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PolicyAlarm {
+pub struct TrackingAlarm {
     pub name: String,
     pub policy_arn: String,
     pub policy_created_at_ms: u64,
@@ -42,7 +42,7 @@ const PROVISIONED_PERIODS: u64 = 3;
 
 impl Scaling {
     /// The alarms of all policies in a namespace. A table that is on demand, or gone, has none.
-    pub async fn policy_alarms(&self, namespace: &Arc<Namespace>) -> Result<Vec<PolicyAlarm>> {
+    pub async fn policy_alarms(&self, namespace: &Arc<Namespace>) -> Result<Vec<TrackingAlarm>> {
         let mut alarms = Vec::new();
         for (name, target) in self.all_targets(namespace).await? {
             let Some(policy) = &target.policy else { continue };
@@ -62,7 +62,7 @@ fn alarm(
     name: &TargetName,
     kind: AlarmKind,
     units: u64,
-) -> PolicyAlarm {
+) -> TrackingAlarm {
     let (units, target) = (units as f64, policy.settings.target_percent);
     // Of what a minute may consume.
     let percent = |percent: f64| units * 60.0 * percent / 100.0;
@@ -78,7 +78,7 @@ fn alarm(
             (Watched::Provisioned, false, units, PROVISIONED_PERIODS)
         }
     };
-    PolicyAlarm {
+    TrackingAlarm {
         name: policy.alarm_name(name, kind),
         policy_arn: policy_arn.to_owned(),
         policy_created_at_ms: policy.created_at_ms,

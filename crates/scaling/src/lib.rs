@@ -42,7 +42,7 @@ use zenobe_engine::schema::Namespace;
 
 use crate::worker::Minutes;
 
-pub use alarms::{PolicyAlarm, Watched};
+pub use alarms::{TrackingAlarm, Watched};
 pub use error::{Exception, ScalingError};
 
 /// The service of one database.

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use zenobe_store::copying::{CHANGES_MAX, ChangedKeys, CopyError, Result};
+use zenobe_store::copying::{CHANGES_MAX, ChangedKeys, CopyError, CopyResult};
 use zenobe_store::{CommitOutcome, Mutation};
 
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl ChangeTap {
         self.state.lock().loss = Some(Loss::Failure);
     }
 
-    pub fn take(&self) -> Result<ChangedKeys> {
+    pub fn take(&self) -> CopyResult<ChangedKeys> {
         let mut state = self.state.lock();
         match state.loss {
             Some(Loss::Failure) => Err(CopyError::ChangesLost(

@@ -60,7 +60,7 @@ pub struct ChangeTapGuard {
 }
 
 impl ChangeTracker for ChangeTapGuard {
-    fn take(&self) -> copying::Result<ChangedKeys> {
+    fn take(&self) -> copying::CopyResult<ChangedKeys> {
         self.inner.change_tap.take()
     }
 }

@@ -10,13 +10,13 @@ use zenobe_value::{AttributeValue, Attributes, EncodedValue, Number};
 
 /// What to replace, and how.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
-    rules: Vec<Rule>,
+pub struct AnonymiseRules {
+    rules: Vec<AnonymiseRule>,
     key: Vec<u8>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Rule {
+struct AnonymiseRule {
     /// The names on the way to the value. Lists on the way are entered.
     path: Vec<String>,
     action: Action,
@@ -60,16 +60,17 @@ const KINDS: [(&str, Kind); 8] = [
     "`{0}` is not a rule; write ATTRIBUTE=hash, ATTRIBUTE=mask, ATTRIBUTE=mask:4 or ATTRIBUTE=fake:KIND with one of \
      name, email, phone, city, street, company, uuid, word"
 )]
-pub struct RuleError(String);
+pub struct AnonymiseRuleError(String);
 
-impl Rules {
+impl AnonymiseRules {
     /// Reads rules such as `email=fake:email` or `address.street=mask`.
     ///
     /// # Errors
     /// If a text is not a rule.
-    pub fn parse(texts: &[String], key: &[u8]) -> Result<Rules, RuleError> {
-        let rules = texts.iter().map(|text| parse(text).ok_or_else(|| RuleError(text.clone())));
-        Ok(Rules { rules: rules.collect::<Result<_, _>>()?, key: key.to_vec() })
+    pub fn parse(texts: &[String], key: &[u8]) -> Result<AnonymiseRules, AnonymiseRuleError> {
+        let rules =
+            texts.iter().map(|text| parse(text).ok_or_else(|| AnonymiseRuleError(text.clone())));
+        Ok(AnonymiseRules { rules: rules.collect::<Result<_, _>>()?, key: key.to_vec() })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -172,7 +173,7 @@ fn hidden(length: usize, kept: usize) -> usize {
     if length > kept { length - kept } else { length }
 }
 
-fn parse(text: &str) -> Option<Rule> {
+fn parse(text: &str) -> Option<AnonymiseRule> {
     let (path, action) = text.split_once('=')?;
     let path: Vec<String> = path.split('.').map(|name| name.trim().to_owned()).collect();
     let action = match action.trim().split_once(':').unwrap_or((action.trim(), "")) {
@@ -184,7 +185,7 @@ fn parse(text: &str) -> Option<Rule> {
         }
         _ => return None,
     };
-    path.iter().all(|name| !name.is_empty()).then_some(Rule { path, action })
+    path.iter().all(|name| !name.is_empty()).then_some(AnonymiseRule { path, action })
 }
 
 fn fake(kind: Kind, digest: &[u8; 32]) -> String {
@@ -268,7 +269,7 @@ mod tests {
     }
 
     fn applied(rule: &str, value: AttributeValue) -> AttributeValue {
-        let rules = Rules::parse(&[rule.to_owned()], b"key").unwrap();
+        let rules = AnonymiseRules::parse(&[rule.to_owned()], b"key").unwrap();
         let mut item = Attributes::from([("a".to_owned(), value)]);
         rules.apply(&mut item);
         item.remove("a").unwrap()
@@ -281,7 +282,7 @@ mod tests {
         assert_ne!(one, applied("a=hash", text("bob@x.org")));
         let AttributeValue::S(hash) = one else { panic!() };
         assert_eq!(hash.len(), 32);
-        let other = Rules::parse(&["a=hash".to_owned()], b"other").unwrap();
+        let other = AnonymiseRules::parse(&["a=hash".to_owned()], b"other").unwrap();
         let mut item = Attributes::from([("a".to_owned(), text("ada@x.org"))]);
         other.apply(&mut item);
         assert_ne!(item["a"], text(&hash), "it depends on the key");
@@ -362,7 +363,7 @@ mod tests {
     #[test]
     fn what_is_no_rule_is_rejected() {
         for rule in ["a", "a=", "=hash", "a=fake:nothing", "a=mask:x", "a..b=hash", "a=hash:2"] {
-            assert!(Rules::parse(&[rule.to_owned()], b"").is_err(), "{rule}");
+            assert!(AnonymiseRules::parse(&[rule.to_owned()], b"").is_err(), "{rule}");
         }
     }
 }

@@ -107,7 +107,7 @@ impl Producer {
             let ends = match outcome {
                 Ok(None) => true,
                 Ok(Some(_)) | Err(Unread::Record(_)) if is_skipped => false,
-                Ok(Some(Put { item, condition })) => {
+                Ok(Some(ImportedItem { item, condition })) => {
                     let item = EncodedItem::encode(&item);
                     batch.items_size_bytes += item.as_bytes().len();
                     batch.items.push(item);
@@ -151,7 +151,7 @@ impl Producer {
 }
 
 /// An item to put.
-struct Put {
+struct ImportedItem {
     item: Attributes,
     condition: Option<Condition>,
 }
@@ -183,7 +183,7 @@ impl Records {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Put>, Unread> {
+    fn next(&mut self) -> Result<Option<ImportedItem>, Unread> {
         let record = match self {
             Records::Json { lines, takes_conditions } => {
                 let Some(line) = lines.next_line().map_err(unread)? else { return Ok(None) };
@@ -198,7 +198,7 @@ impl Records {
         };
         match record {
             None => Ok(None),
-            Some(Record::Item(item)) => Ok(Some(Put { item, condition: None })),
+            Some(Record::Item(item)) => Ok(Some(ImportedItem { item, condition: None })),
             Some(Record::ItemWith { item, others }) => {
                 put(item, condition_in(others).map_err(Unread::Record)?).map(Some)
             }
@@ -207,11 +207,11 @@ impl Records {
     }
 }
 
-fn put(item: Attributes, condition: ConditionParameters) -> Result<Put, Unread> {
+fn put(item: Attributes, condition: ConditionParameters) -> Result<ImportedItem, Unread> {
     let bound = condition.check_combination().and_then(|()| condition.bind());
     let condition =
         bound.map_err(|error| Unread::Record(error.message().unwrap_or_default().to_owned()))?;
-    Ok(Put { item, condition })
+    Ok(ImportedItem { item, condition })
 }
 
 /// The condition of a record of Ion, whose members have the names that they have in JSON.

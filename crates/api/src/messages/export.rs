@@ -1,6 +1,6 @@
 //! Texts about exports.
 
-use zenobe_engine::error::ExportError;
+use zenobe_engine::error::ExportSpanError;
 
 use super::backup::seconds;
 use super::{INVALID, SUBSCRIBER, texts};
@@ -52,14 +52,14 @@ texts! {
     }
 }
 
-pub(super) fn export_error(error: &ExportError) -> ApiError {
+pub(super) fn export_error(error: &ExportSpanError) -> ApiError {
     match error {
-        ExportError::Time => export_time(),
-        ExportError::TooRecent => export_time_too_recent(),
-        ExportError::BeforeCreation { from_ms } => from_before_creation(&seconds(*from_ms)),
-        ExportError::EndsInFuture { to_ms } => to_in_future(&seconds(*to_ms)),
-        ExportError::TooShort => period_too_short(),
-        ExportError::TooLong => period_too_long(),
-        ExportError::TooMany => too_many_exports(),
+        ExportSpanError::Time => export_time(),
+        ExportSpanError::TooRecent => export_time_too_recent(),
+        ExportSpanError::BeforeCreation { from_ms } => from_before_creation(&seconds(*from_ms)),
+        ExportSpanError::EndsInFuture { to_ms } => to_in_future(&seconds(*to_ms)),
+        ExportSpanError::TooShort => period_too_short(),
+        ExportSpanError::TooLong => period_too_long(),
+        ExportSpanError::TooMany => too_many_exports(),
     }
 }

@@ -86,19 +86,19 @@ pub(crate) async fn run(
     options: PageOptions,
 ) -> Result<SelectedPage, ApiError> {
     let PageOptions { consistent, limit, start } = options;
-    let reading = Reading { source, table, plan, consistent };
+    let reader = PlanReader { source, table, plan, consistent };
     let (first, mut start_key) = start.map_or((0, None), |place| (place.read, place.key));
     let reads = match &plan.access {
         AccessPath::Reads(reads) => reads.get(first..).unwrap_or_default(),
         AccessPath::Scan { .. } if first > 0 => return Err(messages::invalid_next_token()),
-        AccessPath::Scan { filter } => return reading.scan(filter.clone(), limit, start_key).await,
+        AccessPath::Scan { filter } => return reader.scan(filter.clone(), limit, start_key).await,
     };
     let mut page: Option<SelectedPage> = None;
     for (number, read) in reads.iter().enumerate() {
         // Less than the limit was evaluated so far, or the page would have ended.
         let evaluated = page.as_ref().map_or(0, |page| page.evaluated);
         let left = limit.map(|limit| limit.saturating_sub(evaluated as u32));
-        let outcome = reading.read(read, first + number, left, start_key.take()).await?;
+        let outcome = reader.read(read, first + number, left, start_key.take()).await?;
         let page = match &mut page {
             Some(page) => {
                 page.add(outcome);
@@ -118,14 +118,14 @@ pub(crate) async fn run(
     page.ok_or_else(messages::invalid_next_token)
 }
 
-struct Reading<'r> {
+struct PlanReader<'r> {
     source: Reads<'r>,
     table: &'r TableName,
     plan: &'r ReadPlan,
     consistent: bool,
 }
 
-impl Reading<'_> {
+impl PlanReader<'_> {
     async fn read(
         &self,
         read: &KeyedRead,

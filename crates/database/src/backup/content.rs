@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use zenobe_backup::manifest::Content;
+use zenobe_backup::manifest::ContentSums;
 use zenobe_backup::{BackupError, CpuShare};
 use zenobe_store::copying::{RangeSum, sum_from, sum_log_ends, sum_range};
 use zenobe_store::{Key, Store};
@@ -19,9 +19,9 @@ pub(super) async fn sum(
     path: &Path,
     cpu_share: &mut CpuShare,
     observe: &mut (dyn FnMut(u64, u64) + Send),
-) -> Result<Content, BackupError> {
+) -> Result<ContentSums, BackupError> {
     let store = open(path)?;
-    let mut content = Content::default();
+    let mut content = ContentSums::default();
     let (mut rows, mut bytes) = (0, 0);
     let mut start = Some(Key::new());
     while let Some(from) = start {
@@ -42,7 +42,7 @@ pub(super) async fn sum(
 /// Compares a copy with what was recorded of its original, range by range.
 pub(super) async fn compare(
     path: &Path,
-    expected: &Content,
+    expected: &ContentSums,
     observe: &mut (dyn FnMut(u64, u64) + Send),
 ) -> Result<(), BackupError> {
     let store = open(path)?;

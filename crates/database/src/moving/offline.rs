@@ -80,7 +80,7 @@ async fn run(
     }
     progress.stage = MoveStage::Copying;
     let report = |copied| observe(MoveProgress { copied, ..progress });
-    let options = copying::Options::default();
+    let options = copying::CopyOptions::default();
     let copy = StoreCopy::begin(source, target, None, (id, from), options, &report).await;
     let mut copy = copy.map_err(refused(to))?;
     seal(SealState::Moving).put(source).await.map_err(failed(from))?;

@@ -113,7 +113,7 @@ async fn copy(
         let stage = *stage.lock();
         observe(MoveProgress { stage, copied, ..progress });
     };
-    let (id, options) = (new_id(), copying::Options::default());
+    let (id, options) = (new_id(), copying::CopyOptions::default());
     let copy =
         StoreCopy::begin(source, &**target, Some(&tracker), (id, from), options, &report).await;
     let mut copy = copy.map_err(refused(to))?;

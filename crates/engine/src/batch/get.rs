@@ -39,7 +39,7 @@ impl Engine {
             tables.push(self.table(&request.table).await?);
         }
         loop {
-            let mut batch = Batch::default();
+            let mut batch = BatchAttempt::default();
             let outcome = self.batch_get_once(as_of, command, &tables, &mut batch).await;
             let is_throttled = matches!(outcome, Err(Error::Throttled(_)));
             // Definitions are checked along with what the store says, as in GetItem.
@@ -57,7 +57,7 @@ impl Engine {
         as_of: Option<AsOf>,
         command: &BatchGet,
         tables: &[Arc<Table>],
-        batch: &mut Batch,
+        batch: &mut BatchAttempt,
     ) -> Result<BatchGetOutcome> {
         let requests = command.tables.iter().zip(tables);
         let keys = requests
@@ -93,7 +93,7 @@ impl Engine {
         table: &Table,
         request: &BatchGetTable,
         keys: &[Key],
-        batch: &mut Batch,
+        batch: &mut BatchAttempt,
     ) -> Result<BatchGetTableOutcome> {
         let mut items = Vec::new();
         let mut consumed = Consumed::none(&request.table, None);
@@ -135,7 +135,7 @@ impl Engine {
         table: &'t Table,
         request: &BatchGetTable,
         keys: &[Key],
-        batch: &mut Batch,
+        batch: &mut BatchAttempt,
     ) -> Result<Vec<Option<ItemRead<'t>>>> {
         let mut found = Vec::with_capacity(keys.len());
         let mut misses = Vec::new();
@@ -216,7 +216,7 @@ fn item_keys(request: &BatchGetTable, table: &Arc<Table>) -> Result<Vec<Key>> {
 
 /// One attempt at a batch.
 #[derive(Default)]
-struct Batch {
+struct BatchAttempt {
     space: ResponseSpace,
     /// Whether anything came from the store.
     has_read: bool,

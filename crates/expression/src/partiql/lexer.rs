@@ -7,7 +7,7 @@ use crate::condition::Comparator;
 use crate::syntax::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(super) enum StatementTokenKind {
     /// A bare name.
     Name,
     Keyword,
@@ -40,23 +40,26 @@ pub(super) enum TokenKind {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
-    pub kind: TokenKind,
+pub(super) struct StatementToken {
+    pub kind: StatementTokenKind,
     pub span: Span,
 }
 
 /// The tokens of a text, followed by one of kind `End`.
-pub(super) fn tokenize(text: &str) -> Result<Vec<Token>, StatementFault> {
+pub(super) fn tokenize(text: &str) -> Result<Vec<StatementToken>, StatementFault> {
     let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
     let mut start = 0;
     loop {
         start += blank_length(&text[start..])?;
         if start == text.len() {
-            tokens.push(Token { kind: TokenKind::End, span: Span::new(start, start) });
+            tokens.push(StatementToken {
+                kind: StatementTokenKind::End,
+                span: Span::new(start, start),
+            });
             return Ok(tokens);
         }
         let (kind, length) = token(&text[start..])?;
-        tokens.push(Token { kind, span: Span::new(start, start + length) });
+        tokens.push(StatementToken { kind, span: Span::new(start, start + length) });
         start += length;
     }
 }
@@ -82,8 +85,8 @@ fn blank_length(text: &str) -> Result<usize, StatementFault> {
 }
 
 /// The first token of a text, and its length in bytes.
-fn token(text: &str) -> Result<(TokenKind, usize), StatementFault> {
-    use TokenKind as Kind;
+fn token(text: &str) -> Result<(StatementTokenKind, usize), StatementFault> {
+    use StatementTokenKind as Kind;
     let bytes = text.as_bytes();
     let (kind, length) = match bytes {
         [b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'$', ..] => {

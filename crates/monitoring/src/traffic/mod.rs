@@ -26,7 +26,7 @@ use zenobe_engine::request_facts::Verb;
 use zenobe_engine::schema::Namespace;
 
 use self::counts::Ended;
-use self::stripe::Stripe;
+use self::stripe::ThreadTraffic;
 use crate::striped::Striped;
 
 pub use counts::{
@@ -100,7 +100,7 @@ pub trait TrafficSink: Send + Sync {
 /// Counts requests, separately for each thread that serves them.
 #[derive(Default)]
 pub struct Traffic {
-    stripes: Striped<Stripe>,
+    stripes: Striped<ThreadTraffic>,
     /// Whether requests that reached no table count: they do while anything is metered.
     is_metering: AtomicBool,
     /// Requests that were not counted, because there were too many kinds of them.

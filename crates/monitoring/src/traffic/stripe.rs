@@ -21,7 +21,7 @@ pub const ROWS_MAX: usize = 4_096;
 pub const NAMESPACES_MAX: usize = 64;
 
 #[derive(Default)]
-pub(super) struct Stripe {
+pub(super) struct ThreadTraffic {
     rows: Vec<Row>,
     /// The position of each row.
     places: HashMap<Slot, usize, BuildHasherDefault<SlotHasher>>,
@@ -150,7 +150,7 @@ impl Hasher for SlotHasher {
     }
 }
 
-impl Stripe {
+impl ThreadTraffic {
     /// Counts a request that reached tables. Returns whether all of it could be counted.
     pub fn add(&mut self, operation: Operation, facts: &RequestFacts, ended: &Ended) -> bool {
         let mut pages = facts.pages.iter();
@@ -247,7 +247,7 @@ impl Stripe {
     }
 
     /// Takes the counts and leaves an empty stripe, so memory that only one minute needed is freed.
-    pub fn take(&mut self) -> Stripe {
+    pub fn take(&mut self) -> ThreadTraffic {
         std::mem::take(self)
     }
 }
@@ -316,7 +316,7 @@ fn has_met_limit(facts: &RequestFacts, table: TableId) -> bool {
 }
 
 /// Adds up the rows of all threads.
-pub(super) fn merge(stripes: impl Iterator<Item = Stripe>) -> Vec<TrafficRow> {
+pub(super) fn merge(stripes: impl Iterator<Item = ThreadTraffic>) -> Vec<TrafficRow> {
     let mut merged: HashMap<TrafficKey, TrafficCounts> = HashMap::new();
     for row in stripes.flat_map(|stripe| stripe.rows) {
         let Row { owner, kind: Kind { operation, pattern, verb }, counts, .. } = row;

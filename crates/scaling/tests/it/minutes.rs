@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use zenobe_engine::clock::{Clock, ManualClock};
-use zenobe_scaling::{PolicyAlarm, Watched};
+use zenobe_scaling::{TrackingAlarm, Watched};
 use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
@@ -69,7 +69,7 @@ async fn policies_have_alarms_with_thresholds() {
         answered.as_array().unwrap().iter().map(|alarm| &alarm["AlarmName"]).collect();
     assert_eq!(names.iter().collect::<Vec<_>>(), answered);
     let shape =
-        |alarm: &PolicyAlarm| (alarm.watched, alarm.is_high, alarm.periods, alarm.threshold);
+        |alarm: &TrackingAlarm| (alarm.watched, alarm.is_high, alarm.periods, alarm.threshold);
     // 50 % of 5 units, and 30 %, in a minute.
     let expected = [
         (Watched::Consumption, true, 2, 150.0),

@@ -7,7 +7,7 @@ use zenobe_api::{Api, ApiOptions, Operation};
 use zenobe_engine::clock::{Clock, ManualClock};
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::{Engine, EngineOptions};
-use zenobe_scaling::{PolicyAlarm, Scaling};
+use zenobe_scaling::{Scaling, TrackingAlarm};
 use zenobe_store::Store;
 use zenobe_store::memory::MemoryStore;
 
@@ -74,7 +74,7 @@ impl World {
         serde_json::from_str(&answer).expect("answers are JSON")
     }
 
-    pub async fn policy_alarms(&self) -> Vec<PolicyAlarm> {
+    pub async fn policy_alarms(&self) -> Vec<TrackingAlarm> {
         self.scaling.policy_alarms(&self.namespace).await.expect("the rows are read")
     }
 

@@ -11,7 +11,7 @@ use zenobe_engine::Engine;
 use zenobe_engine::error::Result;
 
 use super::HEALTH_PATH;
-use crate::http::response::Answer;
+use crate::http::response::HttpAnswer;
 
 /// How long a result stays valid. Each check is a write.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,23 +44,23 @@ impl Health {
         Health { engine, last: Mutex::default() }
     }
 
-    pub async fn answer(&self, method: &Method, path: &str, state: ServerState) -> Answer {
-        let refuse = |status, error| Answer::json(status, &json!({ "error": error }));
+    pub async fn answer(&self, method: &Method, path: &str, state: ServerState) -> HttpAnswer {
+        let refuse = |status, error| HttpAnswer::json(status, &json!({ "error": error }));
         if ![Method::GET, Method::HEAD].contains(method) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "this path takes GET and HEAD");
         }
         match path.strip_prefix(HEALTH_PATH).unwrap_or_default() {
-            "live" => Answer::json(StatusCode::OK, &json!({ "live": true })),
+            "live" => HttpAnswer::json(StatusCode::OK, &json!({ "live": true })),
             "ready" => self.answer_ready(state).await,
             _ => refuse(StatusCode::NOT_FOUND, "there are /_zenobe/health/live and …/ready"),
         }
     }
 
-    async fn answer_ready(&self, state: ServerState) -> Answer {
+    async fn answer_ready(&self, state: ServerState) -> HttpAnswer {
         let ServerState { is_recovering, is_draining } = state;
         if is_draining {
             let states = json!({ "ready": false, "draining": true });
-            return Answer::json(StatusCode::SERVICE_UNAVAILABLE, &states);
+            return HttpAnswer::json(StatusCode::SERVICE_UNAVAILABLE, &states);
         }
         let Checked { reads, writes } = self.check(is_recovering).await;
         let ready = reads && writes;
@@ -74,7 +74,7 @@ impl Health {
         let states = json!({
             "ready": ready, "reads": word(reads), "writes": word(writes), "store": store,
         });
-        Answer::json(status, &states)
+        HttpAnswer::json(status, &states)
     }
 
     async fn check(&self, is_recovering: bool) -> Checked {

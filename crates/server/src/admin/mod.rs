@@ -57,7 +57,7 @@ use zenobe_scaling::Scaling;
 
 use crate::access::AdminRefusal;
 use crate::config::Settings;
-use crate::http::response::Answer;
+use crate::http::response::HttpAnswer;
 use crate::observer::Observability;
 use crate::prometheus::Exposition;
 use crate::prometheus::MetricType::{Counter, Gauge};
@@ -186,7 +186,7 @@ impl Admin {
         path: &str,
         query: &str,
         body: &[u8],
-    ) -> Answer {
+    ) -> HttpAnswer {
         let path = path.strip_prefix(PATH).unwrap_or_default();
         // What replaces the database can't hold it meanwhile.
         let control = self.control.upgrade().filter(|_| !path.starts_with("test/"));
@@ -206,7 +206,7 @@ impl Admin {
         path: &str,
         query: &str,
         body: &[u8],
-    ) -> Answer {
+    ) -> HttpAnswer {
         let outcome = match path {
             "backup" => self.backups.answer(method, body),
             "clock" => self.answer_clock(method, body).await,
@@ -234,8 +234,10 @@ impl Admin {
             },
         };
         match outcome {
-            Ok(answer) => Answer::json(StatusCode::OK, &answer),
-            Err(AdminError { status, message }) => Answer::json(status, &json!({"error": message})),
+            Ok(answer) => HttpAnswer::json(StatusCode::OK, &answer),
+            Err(AdminError { status, message }) => {
+                HttpAnswer::json(status, &json!({"error": message}))
+            }
         }
     }
 
@@ -298,8 +300,8 @@ impl Admin {
     }
 }
 
-pub fn refuse(refusal: &AdminRefusal) -> Answer {
-    Answer::json(StatusCode::FORBIDDEN, &json!({"error": refusal.to_string()}))
+pub fn refuse(refusal: &AdminRefusal) -> HttpAnswer {
+    HttpAnswer::json(StatusCode::FORBIDDEN, &json!({"error": refusal.to_string()}))
 }
 
 impl AdminError {

@@ -35,18 +35,18 @@ impl Admin {
 
 /// What identifies the series of a table.
 #[derive(Clone, Copy)]
-struct Labels<'l> {
+struct SeriesOwner<'l> {
     table: &'l str,
     account: &'l str,
     region: &'l str,
 }
 
-impl<'l> Labels<'l> {
-    const OTHER: Labels<'static> = Labels { table: OTHER, account: OTHER, region: OTHER };
+impl<'l> SeriesOwner<'l> {
+    const OTHER: SeriesOwner<'static> = SeriesOwner { table: OTHER, account: OTHER, region: OTHER };
 
-    fn of(table: &'l TableName) -> Labels<'l> {
+    fn of(table: &'l TableName) -> SeriesOwner<'l> {
         let (account, region) = (&table.namespace.account, &table.namespace.region);
-        Labels { table: &table.name, account, region }
+        SeriesOwner { table: &table.name, account, region }
     }
 
     /// With further labels between the table and its account.
@@ -59,10 +59,10 @@ impl<'l> Labels<'l> {
 }
 
 fn render_sums(sums: &Sums, out: &mut Exposition) {
-    let named = sums.tables.iter().map(|(table, sums)| (Labels::of(table), sums));
-    let mut tables: Vec<(Labels<'_>, &TableSums)> = named.collect();
+    let named = sums.tables.iter().map(|(table, sums)| (SeriesOwner::of(table), sums));
+    let mut tables: Vec<(SeriesOwner<'_>, &TableSums)> = named.collect();
     if sums.other_tables != TableSums::default() {
-        tables.push((Labels::OTHER, &sums.other_tables));
+        tables.push((SeriesOwner::OTHER, &sums.other_tables));
     }
     render_consumed(&tables, out);
     render_requests(&tables, out);
@@ -76,7 +76,7 @@ fn render_sums(sums: &Sums, out: &mut Exposition) {
     }
 }
 
-fn render_consumed(tables: &[(Labels<'_>, &TableSums)], out: &mut Exposition) {
+fn render_consumed(tables: &[(SeriesOwner<'_>, &TableSums)], out: &mut Exposition) {
     type Units = fn(&Consumed) -> f64;
     let metrics: [(&str, Units); 2] = [
         ("zenobe_consumed_read_capacity_units_total", |consumed| consumed.read_units),
@@ -101,7 +101,7 @@ fn render_consumed(tables: &[(Labels<'_>, &TableSums)], out: &mut Exposition) {
 }
 
 /// Metrics by operation.
-fn render_requests(tables: &[(Labels<'_>, &TableSums)], out: &mut Exposition) {
+fn render_requests(tables: &[(SeriesOwner<'_>, &TableSums)], out: &mut Exposition) {
     let mut latency = out.metric("zenobe_table_successful_request_latency_seconds", Summary);
     for (labels, sums) in tables {
         for (operation, sums) in &sums.requests {
@@ -130,7 +130,7 @@ fn render_requests(tables: &[(Labels<'_>, &TableSums)], out: &mut Exposition) {
 }
 
 /// Metrics of whole tables.
-fn render_counts(tables: &[(Labels<'_>, &TableSums)], out: &mut Exposition) {
+fn render_counts(tables: &[(SeriesOwner<'_>, &TableSums)], out: &mut Exposition) {
     type Count = fn(&TableSums) -> u64;
     let metrics: [(&str, Count); 5] = [
         ("zenobe_table_conditional_check_failed_requests_total", |sums| {
@@ -178,7 +178,7 @@ fn render_throughput(gauges: &Gauges, shown: &BTreeSet<&TableName>, out: &mut Ex
         for gauge in all.filter(|it| it.is_provisioned == is_provisioned) {
             let index = gauge.index.as_deref().unwrap_or_default();
             if let Some(units) = units(gauge) {
-                metric.sample(&Labels::of(&gauge.table).with(&[("index", index)]), units);
+                metric.sample(&SeriesOwner::of(&gauge.table).with(&[("index", index)]), units);
             }
         }
     }
@@ -188,7 +188,7 @@ fn render_filling(filling: &[IndexProgress], shown: &BTreeSet<&TableName>, out: 
     let filling = || filling.iter().filter(|it| shown.contains(&it.table));
     let mut metric = out.metric("zenobe_table_online_index_percentage_progress", Gauge);
     for IndexProgress { table, index, percent } in filling() {
-        metric.sample(&Labels::of(table).with(&[("index", index)]), percent);
+        metric.sample(&SeriesOwner::of(table).with(&[("index", index)]), percent);
     }
     // Filling an index is free and never throttled.
     for name in [
@@ -197,7 +197,7 @@ fn render_filling(filling: &[IndexProgress], shown: &BTreeSet<&TableName>, out: 
     ] {
         let mut metric = out.metric(name, Counter);
         for IndexProgress { table, index, .. } in filling() {
-            metric.sample(&Labels::of(table).with(&[("index", index)]), 0);
+            metric.sample(&SeriesOwner::of(table).with(&[("index", index)]), 0);
         }
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::time::iso8601;
-use crate::triggers::record::Record;
+use crate::triggers::record::DeliveredRecord;
 
 /// For instance `2026-10-09T05:53:25Z MODIFY pk="a" count: 1 -> 2`.
-pub fn line(record: &Record) -> String {
+pub fn line(record: &DeliveredRecord) -> String {
     let event = record.event();
     let change = &event["dynamodb"];
     let name = event["eventName"].as_str().unwrap_or("?");
@@ -87,7 +87,7 @@ mod tests {
         if expected.ends_with("(expired)") {
             event["userIdentity"] = json!({"Type": "Service"});
         }
-        let record = Record::from_answer(event, "arn").unwrap();
+        let record = DeliveredRecord::from_answer(event, "arn").unwrap();
         assert_eq!(line(&record), format!("2023-11-14T22:13:20Z {expected}"));
     }
 

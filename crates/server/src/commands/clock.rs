@@ -4,7 +4,7 @@ use clap::Subcommand;
 use hyper::Method;
 use serde_json::Value;
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 use crate::time::iso8601;
 
@@ -27,10 +27,10 @@ pub enum ClockCommand {
 pub async fn run(command: ClockCommand) -> Result<(), CommandError> {
     let status = match command {
         ClockCommand::Status { connection } => {
-            Connection::new(&connection)?.admin(Method::GET, "clock", None).await?
+            ServerConnection::new(&connection)?.admin(Method::GET, "clock", None).await?
         }
         ClockCommand::Confirm { connection } => {
-            Connection::new(&connection)?.admin(Method::POST, "clock/confirm", None).await?
+            ServerConnection::new(&connection)?.admin(Method::POST, "clock/confirm", None).await?
         }
     };
     print_line(&describe(&status))

@@ -4,7 +4,7 @@ use clap::Args;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 use crate::time::iso8601;
 
@@ -37,7 +37,7 @@ pub async fn run(arguments: HistoryArguments) -> Result<(), CommandError> {
         ))
     })?;
     let body = json!({"TableName": arguments.table, "Key": key, "Limit": arguments.limit});
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let history = connection.admin(Method::POST, "history", Some(&body)).await?;
     if arguments.json {
         return print_line(&history["Versions"].to_string());

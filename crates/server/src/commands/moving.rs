@@ -12,8 +12,8 @@ use zenobe_database::{
 };
 use zenobe_load::human_count;
 
-use super::connection::{Connection, ConnectionArguments};
 use super::live_line::{LiveLine, bar, time_left};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 
 /// How often to ask a server that moves itself how far it is.
@@ -99,7 +99,7 @@ async fn run_offline(from: &Location, to: &Location) -> Result<(), CommandError>
 }
 
 async fn run_online(arguments: &MoveArguments, to: &Location) -> Result<(), CommandError> {
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let mut display = MoveDisplay::new();
     let text = match to {
         Location::Postgres { url } => url.with_password().to_owned(),

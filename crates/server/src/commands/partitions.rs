@@ -4,7 +4,7 @@ use clap::Args;
 use hyper::Method;
 use serde_json::Value;
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub struct PartitionsArguments {
 }
 
 pub async fn run(arguments: PartitionsArguments) -> Result<(), CommandError> {
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let path = format!("partitions/{}", arguments.table);
     let report = connection.admin(Method::GET, &path, None).await?;
     if arguments.json {

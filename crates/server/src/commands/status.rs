@@ -4,7 +4,7 @@ use clap::Args;
 use hyper::Method;
 use serde_json::Value;
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 use crate::time::iso8601;
 
@@ -16,7 +16,7 @@ pub struct StatusArguments {
 }
 
 pub async fn run(arguments: StatusArguments) -> Result<(), CommandError> {
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let status = connection.admin(Method::GET, "status", None).await?;
     describe(&status).iter().try_for_each(|line| print_line(line))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use zenobe_engine::consumers::{Checkpoint, ShardName};
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, change_text, print_line};
 use crate::triggers::plan::plan;
 use crate::triggers::reader::ShardReader;
@@ -46,7 +46,7 @@ pub enum TailStart {
 }
 
 pub async fn run(arguments: TailArguments) -> Result<(), CommandError> {
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let streams = Streams::new(Arc::new(connection));
     let mut tail = Tail {
         streams,
@@ -132,12 +132,15 @@ impl Tail {
         }
     }
 
-    fn print(&self, records: &[crate::triggers::record::Record]) -> Result<(), CommandError> {
+    fn print(
+        &self,
+        records: &[crate::triggers::record::DeliveredRecord],
+    ) -> Result<(), CommandError> {
         records.iter().try_for_each(|record| print_line(&line_of(record, self.json)))
     }
 }
 
-fn line_of(record: &crate::triggers::record::Record, json: bool) -> String {
+fn line_of(record: &crate::triggers::record::DeliveredRecord, json: bool) -> String {
     match json {
         true => record.json().to_owned(),
         false => change_text::line(record),

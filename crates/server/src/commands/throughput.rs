@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub struct ThroughputArguments {
     table: String,
     /// What to do with requests that exceed the throughput of the table, an index or a partition
     #[arg(value_enum)]
-    mode: Option<Mode>,
+    mode: Option<RequestedMode>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -28,7 +28,7 @@ pub struct ThroughputArguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+enum RequestedMode {
     /// Serve them, and count nothing
     Off,
     /// Serve them, and count them
@@ -39,19 +39,19 @@ enum Mode {
     Default,
 }
 
-impl Mode {
+impl RequestedMode {
     fn name(self) -> &'static str {
         match self {
-            Mode::Off => "off",
-            Mode::Observe => "observe",
-            Mode::Enforce => "enforce",
-            Mode::Default => "default",
+            RequestedMode::Off => "off",
+            RequestedMode::Observe => "observe",
+            RequestedMode::Enforce => "enforce",
+            RequestedMode::Default => "default",
         }
     }
 }
 
 pub async fn run(arguments: ThroughputArguments) -> Result<(), CommandError> {
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let path = format!("throughput/{}", arguments.table);
     let answer = match arguments.mode {
         None => connection.admin(Method::GET, &path, None).await?,

@@ -4,7 +4,7 @@ use clap::Args;
 use zenobe_load::{LoadError, Target};
 use zenobe_transfer::objects::ObjectStoreEndpoint;
 
-use super::connection::ConnectionArguments;
+use super::server_connection::ConnectionArguments;
 
 #[derive(Debug, Args)]
 pub struct TransferArguments {

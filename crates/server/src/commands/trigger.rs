@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 
 #[derive(Debug, Subcommand)]
@@ -135,12 +135,12 @@ pub async fn run(command: TriggerCommand) -> Result<(), CommandError> {
         TriggerCommand::Add(arguments) => add(&arguments).await,
         TriggerCommand::List { json, connection } => list(json, &connection).await,
         TriggerCommand::Remove { name, connection } => {
-            let connection = Connection::new(&connection)?;
+            let connection = ServerConnection::new(&connection)?;
             connection.admin(Method::DELETE, &format!("triggers/{name}"), None).await?;
             print_line(&format!("removed {name}"))
         }
         TriggerCommand::Status { name, json, connection } => {
-            let connection = Connection::new(&connection)?;
+            let connection = ServerConnection::new(&connection)?;
             let status = connection.admin(Method::GET, &format!("triggers/{name}"), None).await?;
             match json {
                 true => print_line(&format!("{status:#}")),
@@ -151,7 +151,7 @@ pub async fn run(command: TriggerCommand) -> Result<(), CommandError> {
 }
 
 async fn add(arguments: &AddArguments) -> Result<(), CommandError> {
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let status = connection.admin(Method::POST, "triggers", Some(&arguments.to_json())).await?;
     let trigger = &status["trigger"];
     print_line(&format!(
@@ -167,7 +167,7 @@ async fn add(arguments: &AddArguments) -> Result<(), CommandError> {
 }
 
 async fn list(json: bool, connection: &ConnectionArguments) -> Result<(), CommandError> {
-    let connection = Connection::new(connection)?;
+    let connection = ServerConnection::new(connection)?;
     let answer = connection.admin(Method::GET, "triggers", None).await?;
     if json {
         return print_line(&format!("{:#}", answer["triggers"]));

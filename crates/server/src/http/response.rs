@@ -32,7 +32,7 @@ const HEADERS_USUAL: usize = 8;
 
 /// A response without the headers that all responses have.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     pub status: StatusCode,
     pub body: Bytes,
     pub content_type: Option<HeaderValue>,
@@ -46,9 +46,9 @@ pub struct Answer {
     pub reserved: Option<OwnedSemaphorePermit>,
 }
 
-impl Answer {
-    pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Answer {
-        Answer {
+impl HttpAnswer {
+    pub fn new(status: StatusCode, body: impl Into<Bytes>) -> HttpAnswer {
+        HttpAnswer {
             status,
             body: body.into(),
             content_type: None,
@@ -61,38 +61,38 @@ impl Answer {
 
     /// The response of DynamoDB's front end, which doesn't speak JSON, to anything but an API
     /// request.
-    pub fn unknown_operation() -> Answer {
-        Answer::new(StatusCode::NOT_FOUND, &b"<UnknownOperationException/>\n"[..])
+    pub fn unknown_operation() -> HttpAnswer {
+        HttpAnswer::new(StatusCode::NOT_FOUND, &b"<UnknownOperationException/>\n"[..])
     }
 
     /// DynamoDB Local's response to anything but an API request, byte for byte.
-    pub fn dynamodb_local_root() -> Answer {
+    pub fn dynamodb_local_root() -> HttpAnswer {
         const BODY: &[u8] = b"{\"__type\":\"com.amazonaws.dynamodb.v20120810#MissingAuthenticationToken\",\
             \"Message\":\"Request must contain either a valid (registered) AWS access key ID or X.509 \
             certificate.\"}";
         let content_type = Some(HeaderValue::from_static("application/x-amz-json-1.0"));
-        Answer { content_type, ..Answer::new(StatusCode::BAD_REQUEST, BODY) }
+        HttpAnswer { content_type, ..HttpAnswer::new(StatusCode::BAD_REQUEST, BODY) }
     }
 
-    pub fn text(body: String) -> Answer {
+    pub fn text(body: String) -> HttpAnswer {
         let content_type = Some(HeaderValue::from_static("text/plain"));
-        Answer { content_type, ..Answer::new(StatusCode::OK, body) }
+        HttpAnswer { content_type, ..HttpAnswer::new(StatusCode::OK, body) }
     }
 
-    pub fn json(status: StatusCode, value: &serde_json::Value) -> Answer {
+    pub fn json(status: StatusCode, value: &serde_json::Value) -> HttpAnswer {
         let content_type = Some(HeaderValue::from_static("application/json"));
-        Answer { content_type, ..Answer::new(status, format!("{value}\n")) }
+        HttpAnswer { content_type, ..HttpAnswer::new(status, format!("{value}\n")) }
     }
 
     /// The bare status for something that never became a request. The connection is useless
     /// afterwards.
-    pub fn rejection(status: StatusCode) -> Answer {
-        Answer { from_service: false, close: true, ..Answer::new(status, Bytes::new()) }
+    pub fn rejection(status: StatusCode) -> HttpAnswer {
+        HttpAnswer { from_service: false, close: true, ..HttpAnswer::new(status, Bytes::new()) }
     }
 
     /// Grants a page with an allowed origin everything that it asks for.
-    pub fn preflight(request_headers: &HeaderMap) -> Answer {
-        let mut answer = Answer::new(StatusCode::OK, Bytes::new());
+    pub fn preflight(request_headers: &HeaderMap) -> HttpAnswer {
+        let mut answer = HttpAnswer::new(StatusCode::OK, Bytes::new());
         answer.headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("172800"));
         for (asked, granted) in [
             (ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_ALLOW_HEADERS),
@@ -119,8 +119,15 @@ impl Answer {
         granted: Option<HeaderValue>,
         memory: &BodyMemory,
     ) -> Response<Full<Bytes>> {
-        let Answer { status, mut body, content_type, mut headers, from_service, close, reserved } =
-            self;
+        let HttpAnswer {
+            status,
+            mut body,
+            content_type,
+            mut headers,
+            from_service,
+            close,
+            reserved,
+        } = self;
         headers.insert(SERVER, HeaderValue::from_static("Server"));
         headers.insert(DATE, date::now());
         if let Some(content_type) = content_type {

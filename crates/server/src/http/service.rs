@@ -23,7 +23,7 @@ use super::allowed_hosts_and_origins::{CrossSitePolicy, CrossSiteRefusal};
 use super::body::{BodyError, ReceivedBody};
 use super::head::{self, ContentEncoding, ContentType, Route};
 use super::overload::{Shed, Shedding};
-use super::response::Answer;
+use super::response::HttpAnswer;
 use crate::access::{self, AccessControl};
 use crate::admin;
 use crate::admin::health::ServerState;
@@ -68,7 +68,7 @@ pub enum Root {
 
 /// A response, with what the log and the metrics record about it.
 struct LoggedAnswer {
-    answer: Answer,
+    answer: HttpAnswer,
     operation: Option<Operation>,
     error: Option<&'static str>,
     facts: Option<Box<RequestFacts>>,
@@ -102,9 +102,9 @@ impl<H: Handler> Service<H> {
         Ok(answer.render(&parts, self.cross_site.granted(&parts), &self.body_memory))
     }
 
-    async fn answer(&self, parts: &request::Parts, body: Incoming) -> Result<Answer, Dropped> {
+    async fn answer(&self, parts: &request::Parts, body: Incoming) -> Result<HttpAnswer, Dropped> {
         if head::is_too_large(parts) {
-            return Ok(Answer::rejection(StatusCode::BAD_REQUEST));
+            return Ok(HttpAnswer::rejection(StatusCode::BAD_REQUEST));
         }
         let route = Route::of(parts);
         // Probes call a server by whatever address it has.
@@ -112,26 +112,27 @@ impl<H: Handler> Service<H> {
             && let Err(refusal) = self.cross_site.check(parts)
         {
             let close = head::has_body(&parts.headers);
-            return Ok(Answer { close, ..cross_site_answer(route, &refusal) });
+            return Ok(HttpAnswer { close, ..cross_site_answer(route, &refusal) });
         }
         let answer = match route {
             Route::Api | Route::Service => return self.answer_timed(parts, body).await,
             Route::Admin => return Ok(self.answer_admin(parts, body).await),
             Route::Probe => self.answer_probe(parts).await,
-            Route::Health if self.root == Root::DynamoDbLocal => Answer::dynamodb_local_root(),
+            Route::Health if self.root == Root::DynamoDbLocal => HttpAnswer::dynamodb_local_root(),
             // DynamoDB sends the space at the end.
-            Route::Health => {
-                Answer::text(format!("healthy: dynamodb.{}.amazonaws.com ", self.access.region()))
-            }
+            Route::Health => HttpAnswer::text(format!(
+                "healthy: dynamodb.{}.amazonaws.com ",
+                self.access.region()
+            )),
             Route::Metrics => self.answer_metrics(parts).await,
-            Route::Preflight => Answer::preflight(&parts.headers),
-            Route::Unknown => Answer::unknown_operation(),
+            Route::Preflight => HttpAnswer::preflight(&parts.headers),
+            Route::Unknown => HttpAnswer::unknown_operation(),
         };
         // Nobody reads a body here, so requests after it on the connection can't be reached.
-        Ok(Answer { close: head::has_body(&parts.headers), ..answer })
+        Ok(HttpAnswer { close: head::has_body(&parts.headers), ..answer })
     }
 
-    async fn answer_metrics(&self, parts: &request::Parts) -> Answer {
+    async fn answer_metrics(&self, parts: &request::Parts) -> HttpAnswer {
         if let Err(error) = self.access.admit_metrics(parts) {
             return admin::refuse(&error.into());
         }
@@ -142,11 +143,11 @@ impl<H: Handler> Service<H> {
         if let Some(admin) = self.handler.admin() {
             admin.render_metrics(&mut out).await;
         }
-        Answer::text(out.into_text())
+        HttpAnswer::text(out.into_text())
     }
 
-    async fn answer_probe(&self, parts: &request::Parts) -> Answer {
-        let Some(admin) = self.handler.admin() else { return Answer::unknown_operation() };
+    async fn answer_probe(&self, parts: &request::Parts) -> HttpAnswer {
+        let Some(admin) = self.handler.admin() else { return HttpAnswer::unknown_operation() };
         let state = ServerState {
             is_recovering: self.handler.statistics().write_failure.is_some(),
             is_draining: self.drain.is_draining(),
@@ -154,10 +155,10 @@ impl<H: Handler> Service<H> {
         admin.health.answer(&parts.method, parts.uri.path(), state).await
     }
 
-    async fn answer_admin(&self, parts: &request::Parts, body: Incoming) -> Answer {
-        let Some(admin) = self.handler.admin() else { return Answer::unknown_operation() };
+    async fn answer_admin(&self, parts: &request::Parts, body: Incoming) -> HttpAnswer {
+        let Some(admin) = self.handler.admin() else { return HttpAnswer::unknown_operation() };
         if let Err(refusal) = self.access.check_admin_head(parts) {
-            return Answer { close: head::has_body(&parts.headers), ..admin::refuse(&refusal) };
+            return HttpAnswer { close: head::has_body(&parts.headers), ..admin::refuse(&refusal) };
         }
         let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
         let body = match received {
@@ -177,7 +178,7 @@ impl<H: Handler> Service<H> {
         &self,
         parts: &request::Parts,
         body: Incoming,
-    ) -> Result<Answer, Dropped> {
+    ) -> Result<HttpAnswer, Dropped> {
         if let Some(shedding) = &self.shedding
             && let Err(shed) = shedding.admit()
         {
@@ -225,7 +226,7 @@ impl<H: Handler> Service<H> {
     }
 
     /// Refuses a request because there are too many.
-    async fn shed(&self, parts: &request::Parts, body: Incoming, shed: Shed) -> Answer {
+    async fn shed(&self, parts: &request::Parts, body: Incoming, shed: Shed) -> HttpAnswer {
         self.metrics.request_shed();
         shed.wait().await;
         let error = ApiError::rate_exceeded();
@@ -238,7 +239,7 @@ impl<H: Handler> Service<H> {
             code: error.exception().name(),
             message: error.message().unwrap_or_default().to_owned(),
         };
-        Answer { close: !is_read, ..service.refuse(call.protocol, &refusal).into_answer() }
+        HttpAnswer { close: !is_read, ..service.refuse(call.protocol, &refusal).into_answer() }
     }
 
     fn service(&self, call: &ServiceCall) -> Option<Arc<dyn AwsService>> {
@@ -247,11 +248,11 @@ impl<H: Handler> Service<H> {
 
     /// Refuses a request by its head. It gets no memory: its body is read only so that the caller
     /// reads the response.
-    async fn refuse(&self, parts: &request::Parts, body: Incoming, error: ApiError) -> Answer {
+    async fn refuse(&self, parts: &request::Parts, body: Incoming, error: ApiError) -> HttpAnswer {
         let is_read = self.body_memory.discard(&parts.headers, body, self.stall_timeout).await;
         let LoggedAnswer { answer, operation, error, .. } = refused(parts, error);
         self.metrics.record(operation, error, Duration::ZERO);
-        Answer { close: !is_read, ..answer }
+        HttpAnswer { close: !is_read, ..answer }
     }
 
     /// A request to another AWS service, with the time that its body takes to arrive.
@@ -260,7 +261,7 @@ impl<H: Handler> Service<H> {
         parts: &request::Parts,
         body: Incoming,
         call: ServiceCall,
-    ) -> Answer {
+    ) -> HttpAnswer {
         let service = call.signed_for;
         let operation = call.operation().map(|name| shortened(name).into_owned());
         let started = Instant::now();
@@ -277,10 +278,10 @@ impl<H: Handler> Service<H> {
         parts: &request::Parts,
         body: Incoming,
         call: ServiceCall,
-    ) -> Answer {
+    ) -> HttpAnswer {
         let close = head::has_body(&parts.headers);
         let Some(service) = self.service(&call) else {
-            return Answer { close, ..Answer::unknown_operation() };
+            return HttpAnswer { close, ..HttpAnswer::unknown_operation() };
         };
         let refuse = |error: &AuthError| {
             let code = access::refusal(error).exception().name();
@@ -288,7 +289,7 @@ impl<H: Handler> Service<H> {
             service.refuse(call.protocol, &refusal).into_answer()
         };
         if let Err(error) = self.access.check_head(parts, call.signed_for) {
-            return Answer { close, ..refuse(&error) };
+            return HttpAnswer { close, ..refuse(&error) };
         }
         let received = self.body_memory.receive(&parts.headers, body, self.stall_timeout).await;
         let mut sent = match received {
@@ -300,13 +301,13 @@ impl<H: Handler> Service<H> {
             Err(error) => return refuse(&error),
         };
         let Some(encoding) = ContentEncoding::of(&parts.headers) else {
-            return Answer::rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+            return HttpAnswer::rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         };
         let body = match sent.unpacked(encoding).await {
             Ok(body) => body,
             Err(error) => return rejection(error),
         };
-        let mut answer = Answer::new(StatusCode::OK, Bytes::new());
+        let mut answer = HttpAnswer::new(StatusCode::OK, Bytes::new());
         let request_id = answer.request_id().to_owned();
         let request = call.with_body(namespace, body, request_id);
         let mut answered = service.answer(request).await.into_answer();
@@ -343,7 +344,7 @@ impl<H: Handler> Service<H> {
             }
         };
         let (error, facts) = (response.error, response.facts.take());
-        let answer = Answer { reserved, ..api_answer(response, content_type) };
+        let answer = HttpAnswer { reserved, ..api_answer(response, content_type) };
         Ok(LoggedAnswer { answer, operation, error, facts, namespace: caller })
     }
 
@@ -417,12 +418,12 @@ fn refused(parts: &request::Parts, error: ApiError) -> LoggedAnswer {
 impl LoggedAnswer {
     fn unknown_operation() -> LoggedAnswer {
         let error = Some(Exception::UnknownOperation.name());
-        LoggedAnswer::new(Answer::unknown_operation(), None, error)
+        LoggedAnswer::new(HttpAnswer::unknown_operation(), None, error)
     }
 
     /// The answer to a request that did not reach the database.
     fn new(
-        answer: Answer,
+        answer: HttpAnswer,
         operation: Option<Operation>,
         error: Option<&'static str>,
     ) -> LoggedAnswer {
@@ -443,10 +444,10 @@ enum Refusal {
     Rejection(BodyError),
 }
 
-fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> Answer {
+fn api_answer(response: zenobe_api::Response, content_type: ContentType) -> HttpAnswer {
     let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let content_type = Some(content_type.header_value());
-    let mut answer = Answer { content_type, ..Answer::new(status, response.body) };
+    let mut answer = HttpAnswer { content_type, ..HttpAnswer::new(status, response.body) };
     if status == StatusCode::SERVICE_UNAVAILABLE {
         answer.headers.insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
     }
@@ -475,19 +476,19 @@ impl RequestHeaders for SentHeaders<'_> {
 }
 
 /// Callers of the API get errors in the API's format.
-fn cross_site_answer(route: Route, refusal: &CrossSiteRefusal) -> Answer {
+fn cross_site_answer(route: Route, refusal: &CrossSiteRefusal) -> HttpAnswer {
     match route {
         Route::Api => {
             let error = ApiError::new(Exception::AccessDenied, refusal.to_string());
             let answer = api_answer(error.into_response(), ContentType::AmzJson);
-            Answer { status: StatusCode::FORBIDDEN, ..answer }
+            HttpAnswer { status: StatusCode::FORBIDDEN, ..answer }
         }
         _ => admin::refuse(&refusal.clone().into()),
     }
 }
 
-fn rejection(error: BodyError) -> Answer {
-    Answer::rejection(match error {
+fn rejection(error: BodyError) -> HttpAnswer {
+    HttpAnswer::rejection(match error {
         BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::Stalled => StatusCode::REQUEST_TIMEOUT,
         BodyError::NoMemory => StatusCode::SERVICE_UNAVAILABLE,

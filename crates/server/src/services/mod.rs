@@ -16,7 +16,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request;
 use zenobe_engine::schema::Namespace;
 
-use crate::http::response::Answer;
+use crate::http::response::HttpAnswer;
 
 pub use auto_scaling::AutoScaling;
 pub use cloudwatch::{CloudWatchService, render_metrics};
@@ -42,10 +42,10 @@ pub struct ServiceResponse {
 }
 
 impl ServiceResponse {
-    pub fn into_answer(self) -> Answer {
+    pub fn into_answer(self) -> HttpAnswer {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let content_type = Some(HeaderValue::from_static(self.content_type));
-        let mut answer = Answer { content_type, ..Answer::new(status, self.body) };
+        let mut answer = HttpAnswer { content_type, ..HttpAnswer::new(status, self.body) };
         answer.headers.extend(self.headers);
         answer
     }

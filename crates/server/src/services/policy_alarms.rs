@@ -7,7 +7,7 @@ use zenobe_engine::error::Result;
 use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::Access;
 use zenobe_monitoring::cloudwatch::{self, PolicyAlarms};
-use zenobe_scaling::{PolicyAlarm, Scaling, Watched};
+use zenobe_scaling::{Scaling, TrackingAlarm, Watched};
 
 pub struct ScalingAlarms(pub Arc<Scaling>);
 
@@ -23,7 +23,7 @@ impl PolicyAlarms for ScalingAlarms {
     }
 }
 
-fn shown(alarm: PolicyAlarm) -> cloudwatch::PolicyAlarm {
+fn shown(alarm: TrackingAlarm) -> cloudwatch::PolicyAlarm {
     let (metric, period_s) = match (alarm.watched, alarm.access) {
         (Watched::Consumption, Access::Read) => ("ConsumedReadCapacityUnits", 60),
         (Watched::Consumption, Access::Write) => ("ConsumedWriteCapacityUnits", 60),

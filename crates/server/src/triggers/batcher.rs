@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::record::Record;
+use super::record::DeliveredRecord;
 
 /// Lambda's limit on the payload of an invocation.
 pub const BATCH_SIZE_BYTES_MAX: usize = 6 * 1024 * 1024;
@@ -18,7 +18,7 @@ pub struct BatchLimits {
 #[derive(Debug)]
 pub struct Batcher {
     limits: BatchLimits,
-    records: Vec<Record>,
+    records: Vec<DeliveredRecord>,
     size_bytes: usize,
     /// When the first record arrived.
     since: Option<Instant>,
@@ -34,13 +34,13 @@ impl Batcher {
     }
 
     /// Whether one more record fits in the batch. An empty batch takes any.
-    pub fn fits(&self, record: &Record) -> bool {
+    pub fn fits(&self, record: &DeliveredRecord) -> bool {
         self.records.is_empty()
             || (self.records.len() < self.limits.records_max
                 && self.size_bytes + record.size_bytes() < BATCH_SIZE_BYTES_MAX)
     }
 
-    pub fn push(&mut self, record: Record, now: Instant) {
+    pub fn push(&mut self, record: DeliveredRecord, now: Instant) {
         debug_assert!(self.fits(&record));
         self.since.get_or_insert(now);
         self.size_bytes += record.size_bytes() + 1;
@@ -57,7 +57,7 @@ impl Batcher {
         Some(self.limits.window.saturating_sub(waited))
     }
 
-    pub fn take(&mut self) -> Vec<Record> {
+    pub fn take(&mut self) -> Vec<DeliveredRecord> {
         let limits = self.limits;
         std::mem::replace(self, Batcher::new(limits)).records
     }

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use super::definition::DeadLetterDestination;
 use super::delivery::GivenUp;
 use super::endpoint::post_json;
-use super::record::Record;
+use super::record::DeliveredRecord;
 use crate::time::iso8601;
 
 /// Records that were given up, and why.
 pub struct Failure<'a> {
-    pub records: &'a [Record],
+    pub records: &'a [DeliveredRecord],
     pub why: GivenUp,
     pub attempts: u32,
     pub request_id: String,
@@ -45,9 +45,11 @@ pub enum DeadLetterError {
 impl Failure<'_> {
     pub fn to_json(&self) -> Value {
         let (first, last) = (self.records.first(), self.records.last());
-        let sequence = |record: Option<&Record>| record.map(|record| record.sequence.clone());
-        let arrival = |record: Option<&Record>| record.map(|record| iso8601(record.created_at_ms));
-        let records: Vec<Value> = self.records.iter().map(Record::event).collect();
+        let sequence =
+            |record: Option<&DeliveredRecord>| record.map(|record| record.sequence.clone());
+        let arrival =
+            |record: Option<&DeliveredRecord>| record.map(|record| iso8601(record.created_at_ms));
+        let records: Vec<Value> = self.records.iter().map(DeliveredRecord::event).collect();
         json!({
             "requestContext": {
                 "requestId": self.request_id,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::record::Record;
+use super::record::DeliveredRecord;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryRules {
@@ -44,7 +44,7 @@ pub enum NextAction {
     /// Send these records.
     Send,
     /// Store these records as dead letters, then continue.
-    GiveUp { records: Vec<Record>, why: GivenUp, attempts: u32 },
+    GiveUp { records: Vec<DeliveredRecord>, why: GivenUp, attempts: u32 },
     /// Everything is settled.
     Done,
 }
@@ -70,18 +70,18 @@ pub struct Delivery {
 
 #[derive(Debug)]
 struct Subbatch {
-    records: Vec<Record>,
+    records: Vec<DeliveredRecord>,
     /// Failures that count as retries.
     failures: u32,
 }
 
 impl Delivery {
-    pub fn new(rules: DeliveryRules, records: Vec<Record>) -> Delivery {
+    pub fn new(rules: DeliveryRules, records: Vec<DeliveredRecord>) -> Delivery {
         Delivery { rules, parts: vec![Subbatch { records, failures: 0 }], failures_in_a_row: 0 }
     }
 
     /// The records to send, if the next action is to send.
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[DeliveredRecord] {
         self.parts.last().map_or(&[], |part| &part.records)
     }
 
@@ -97,7 +97,8 @@ impl Delivery {
         let Some(part) = self.parts.last_mut() else { return NextAction::Done };
         let attempts = part.failures;
         if let Some(age_ms_max) = self.rules.record_age_ms_max {
-            let is_old = |record: &Record| now_ms.saturating_sub(record.created_at_ms) > age_ms_max;
+            let is_old =
+                |record: &DeliveredRecord| now_ms.saturating_sub(record.created_at_ms) > age_ms_max;
             // Records are in the order of their writes, so the oldest come first.
             let old = part.records.iter().take_while(|record| is_old(record)).count();
             if old > 0 {
@@ -134,7 +135,7 @@ impl Delivery {
         let part = self.parts.last_mut().expect("records were sent");
         // The rest becomes a batch of its own, with all its retries.
         part.failures = 0;
-        let delivered: Vec<Record> = part.records.drain(..count).collect();
+        let delivered: Vec<DeliveredRecord> = part.records.drain(..count).collect();
         let last = delivered.last().expect("at least one record was delivered");
         DeliveryVerdict::Delivered { count, last_sequence: last.sequence.clone() }
     }
@@ -214,7 +215,7 @@ mod tests {
         }
     }
 
-    fn sequences(records: &[Record]) -> Vec<u64> {
+    fn sequences(records: &[DeliveredRecord]) -> Vec<u64> {
         records.iter().map(|record| record.sequence.parse().unwrap()).collect()
     }
 

@@ -8,7 +8,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 
 use super::delivery::DeliveryOutcome;
-use super::record::{Record, event_of};
+use super::record::{DeliveredRecord, event_of};
 use crate::outbound::{self, Answered, OutboundError, Outgoing, Url};
 
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct EndpointResponse {
 }
 
 impl Endpoint {
-    pub async fn deliver(&self, records: &[Record]) -> EndpointResponse {
+    pub async fn deliver(&self, records: &[DeliveredRecord]) -> EndpointResponse {
         let body = event_of(records);
         match post_json(&self.url, body, self.timeout).await {
             Ok(answered) => judge(&answered, records, self.reports_batch_item_failures),
@@ -58,7 +58,11 @@ pub async fn post_json(
 }
 
 /// Interprets a response.
-pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) -> EndpointResponse {
+pub fn judge(
+    answered: &Answered,
+    records: &[DeliveredRecord],
+    reports_failures: bool,
+) -> EndpointResponse {
     let status = Some(answered.status);
     let failed = |problem: String| EndpointResponse {
         outcome: DeliveryOutcome::Failed,
@@ -100,7 +104,7 @@ pub fn judge(answered: &Answered, records: &[Record], reports_failures: bool) ->
 
 /// The index of the first record that failed. `None` for an unknown identifier, which fails the
 /// whole batch, as in Lambda.
-fn first_failure(failures: &[Value], records: &[Record]) -> Option<Option<usize>> {
+fn first_failure(failures: &[Value], records: &[DeliveredRecord]) -> Option<Option<usize>> {
     let index = |failure: &Value| {
         let identifier = failure["itemIdentifier"].as_str()?;
         records.iter().position(|record| record.sequence == identifier)
@@ -116,7 +120,7 @@ mod tests {
 
     #[test]
     fn answers_mean_what_they_mean_in_lambda() {
-        let records: Vec<Record> = (1..=3).map(|sequence| sample(sequence, 0)).collect();
+        let records: Vec<DeliveredRecord> = (1..=3).map(|sequence| sample(sequence, 0)).collect();
         let check = |status: u16, body: &str, expected: DeliveryOutcome| {
             let body = Bytes::copy_from_slice(body.as_bytes());
             let answered = Answered { status, headers: HeaderMap::new(), body };

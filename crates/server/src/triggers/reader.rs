@@ -2,7 +2,7 @@
 
 use zenobe_engine::consumers::{Checkpoint, ShardName};
 
-use super::record::Record;
+use super::record::DeliveredRecord;
 use super::source::{SourceError, Streams};
 
 pub struct ShardReader {
@@ -20,7 +20,7 @@ pub struct ShardReader {
 /// Records in order, and what retention removed before them.
 #[derive(Debug, Default)]
 pub struct RecordBatch {
-    pub records: Vec<Record>,
+    pub records: Vec<DeliveredRecord>,
     pub trimmed: u64,
     /// The rest of the shard is gone; how much that was is unknown.
     pub is_gone: bool,
@@ -82,7 +82,7 @@ impl ShardReader {
         RecordBatch { is_gone: true, ..RecordBatch::default() }
     }
 
-    fn advance(&mut self, records: Vec<Record>) -> RecordBatch {
+    fn advance(&mut self, records: Vec<DeliveredRecord>) -> RecordBatch {
         let trimmed = records.first().map_or(0, |first| gap(&self.position, first));
         // At the end of a shard no further record shows how many were lost.
         let is_gone = self.has_lost_place && self.is_at_end && records.is_empty();
@@ -96,7 +96,7 @@ impl ShardReader {
 
 /// How many records are missing between a position and the next record. A shard numbers its records
 /// without gaps.
-fn gap(position: &Checkpoint, first: &Record) -> u64 {
+fn gap(position: &Checkpoint, first: &DeliveredRecord) -> u64 {
     let Checkpoint::After { sequence } = position else { return 0 };
     match (sequence.parse::<u128>(), first.position()) {
         (Ok(last), Some(next)) => u64::try_from(next.saturating_sub(last + 1)).unwrap_or(u64::MAX),

@@ -13,7 +13,7 @@ use zenobe_api::{Api, Operation, Response};
 use zenobe_engine::consumers::Checkpoint;
 use zenobe_engine::schema::Namespace;
 
-use super::record::Record;
+use super::record::DeliveredRecord;
 
 /// The most that GetRecords returns.
 const PAGE_RECORDS_MAX: usize = 1000;
@@ -32,7 +32,7 @@ pub trait StreamsApi: Send + Sync {
             let operation = Operation::GetRecords;
             let body = json!({ "ShardIterator": iterator, "Limit": PAGE_RECORDS_MAX });
             let answer = self.call(operation, body).await?;
-            let record = |record: &Value| Record::from_answer(record.clone(), arn);
+            let record = |record: &Value| DeliveredRecord::from_answer(record.clone(), arn);
             let records = list(&answer["Records"], operation)?.iter().map(record);
             let records = records.collect::<Option<_>>();
             let next = answer["NextShardIterator"].as_str().map(str::to_owned);
@@ -97,7 +97,8 @@ impl StreamsApi for InProcessStreams {
         Box::pin(async move {
             match self.api.read_records(&self.namespace, iterator, PAGE_RECORDS_MAX).await {
                 Ok(RecordsRead { stream, records, next }) => {
-                    let records = records.iter().map(|record| Record::new(&stream, record));
+                    let records =
+                        records.iter().map(|record| DeliveredRecord::new(&stream, record));
                     Ok(FetchedRecords { records: records.collect(), next })
                 }
                 Err(response) => match answer(Operation::GetRecords, &response) {
@@ -147,7 +148,7 @@ pub struct ShardSummary {
 
 #[derive(Debug)]
 pub struct FetchedRecords {
-    pub records: Vec<Record>,
+    pub records: Vec<DeliveredRecord>,
     /// `None` at the end of a closed shard.
     pub next: Option<String>,
 }

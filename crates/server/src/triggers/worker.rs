@@ -20,7 +20,7 @@ use super::endpoint::Endpoint;
 use super::filter::{self, FilterPattern};
 use super::metrics::{TriggerMetrics, add};
 use super::reader::ShardReader;
-use super::record::Record;
+use super::record::DeliveredRecord;
 use super::source::Streams;
 use crate::logging::shortened;
 
@@ -83,7 +83,7 @@ pub struct ShardWorker {
     reader: ShardReader,
     news: watch::Receiver<u64>,
     /// Read, but not examined yet.
-    pending: VecDeque<Record>,
+    pending: VecDeque<DeliveredRecord>,
     batcher: Batcher,
     /// The last record examined.
     looked_at: Option<String>,
@@ -279,7 +279,7 @@ impl ShardWorker {
     /// Gives records up. With a destination, they are durable there before anything else happens.
     async fn give_up(
         &self,
-        records: &[Record],
+        records: &[DeliveredRecord],
         why: GivenUp,
         attempts: u32,
         status: Option<u16>,

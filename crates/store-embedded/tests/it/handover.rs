@@ -6,9 +6,7 @@ use std::thread;
 
 use futures_util::FutureExt;
 use zenobe_store::conformance::{block_on, commit};
-use zenobe_store::copying::{
-    ChangeTracker, Options as CopyOptions, Seal, SealState, StoreCopy, seal,
-};
+use zenobe_store::copying::{ChangeTracker, CopyOptions, Seal, SealState, StoreCopy, seal};
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::{
     Batch, CommitOutcome, Decision, Key, KeyRange, Reader, Store, Value, WriteSet, decode_counter,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Result;
+use super::CopyResult;
 use crate::stamp::stamped_key;
 use crate::{CommitOutcome, Key, KeyRange, Mutation, log_entry_key};
 
@@ -16,7 +16,7 @@ pub trait ChangeTracker: Send + Sync {
     ///
     /// # Errors
     /// If changes may have been missed.
-    fn take(&self) -> Result<ChangedKeys>;
+    fn take(&self) -> CopyResult<ChangedKeys>;
 }
 
 /// Changed keys. Their values are to be read.

@@ -7,7 +7,7 @@ use futures_util::future::join;
 use super::changes::{CHANGES_MAX, ChangeTracker, ChangedKeys};
 use super::chunk::{Chunk, RangeChecksum, checksum};
 use super::note::{CopyNote, CopyState};
-use super::{Amount, CopyError, Result, copy_note, is_empty, successor};
+use super::{Amount, CopyError, CopyResult, copy_note, is_empty, successor};
 use super::{RESERVED, territories};
 use crate::{Batch, Decision, Key, KeyRange, LogEnd, Store, Value, WriteSet};
 
@@ -17,7 +17,7 @@ const LOGS_AT_ONCE: usize = 1_000;
 /// Rounds of catching up without getting closer, after which it counts as hopeless.
 const ROUNDS_MAX: usize = 100;
 
-pub struct Options {
+pub struct CopyOptions {
     /// How many bytes are copied at once.
     pub chunk_bytes: usize,
     /// How much may change while a range is copied and followed. What takes that long to follow leaves more to
@@ -25,9 +25,9 @@ pub struct Options {
     pub changes_max: usize,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { chunk_bytes: 4 << 20, changes_max: CHANGES_MAX }
+impl Default for CopyOptions {
+    fn default() -> CopyOptions {
+        CopyOptions { chunk_bytes: 4 << 20, changes_max: CHANGES_MAX }
     }
 }
 
@@ -49,7 +49,7 @@ pub struct StoreCopy<'a> {
     source: &'a dyn Store,
     target: &'a dyn Store,
     tracker: Option<&'a dyn ChangeTracker>,
-    options: Options,
+    options: CopyOptions,
     on_progress: &'a OnProgress<'a>,
     note: CopyNote,
     /// Whether the target may hold entries where none have been copied yet.
@@ -67,9 +67,9 @@ impl<'a> StoreCopy<'a> {
         target: &'a dyn Store,
         tracker: Option<&'a dyn ChangeTracker>,
         (id, from): (u64, &str),
-        options: Options,
+        options: CopyOptions,
         on_progress: &'a OnProgress<'a>,
-    ) -> Result<StoreCopy<'a>> {
+    ) -> CopyResult<StoreCopy<'a>> {
         let found = copy_note(target).await.map_err(CopyError::Target)?;
         let is_resumed = found.is_some();
         let start = CopyState::Copying { verified: Key::new(), done: Amount::default() };
@@ -111,7 +111,7 @@ impl<'a> StoreCopy<'a> {
     }
 
     /// Copies all entries and verifies them.
-    pub async fn entries(&mut self) -> Result<()> {
+    pub async fn entries(&mut self) -> CopyResult<()> {
         let CopyState::Copying { verified, .. } = self.note.state.clone() else { return Ok(()) };
         for territory in territories() {
             let start = territory.start.clone().max(verified.clone());
@@ -124,7 +124,7 @@ impl<'a> StoreCopy<'a> {
     }
 
     /// Copies a range, chunk by chunk. Only the first pass over all entries marks its progress.
-    async fn range(&mut self, range: KeyRange, is_marking: bool) -> Result<()> {
+    async fn range(&mut self, range: KeyRange, is_marking: bool) -> CopyResult<()> {
         let mut next = Some(self.read(range.clone()).await?);
         while let Some(chunk) = next.take() {
             let rest =
@@ -172,13 +172,13 @@ impl<'a> StoreCopy<'a> {
         (self.on_progress)(self.progress);
     }
 
-    async fn read(&self, range: KeyRange) -> Result<Chunk> {
+    async fn read(&self, range: KeyRange) -> CopyResult<Chunk> {
         let chunk = Chunk::read(self.source, range, self.options.chunk_bytes).await;
         chunk.map_err(CopyError::Source)
     }
 
     /// Makes the target's range like the chunk, and verifies it. Returns whether it was different.
-    async fn store(&self, chunk: &Chunk) -> Result<bool> {
+    async fn store(&self, chunk: &Chunk) -> CopyResult<bool> {
         let mut must_delete = false;
         if self.is_resumed || self.tracker.is_some() {
             let (found, is_empty) = self.checksum(&chunk.range).await?;
@@ -200,11 +200,11 @@ impl<'a> StoreCopy<'a> {
         Ok(true)
     }
 
-    async fn checksum(&self, range: &KeyRange) -> Result<(u128, bool)> {
+    async fn checksum(&self, range: &KeyRange) -> CopyResult<(u128, bool)> {
         checksum(self.target, range.clone()).await.map_err(CopyError::Target)
     }
 
-    fn compare(&self, expected: u128, found: u128, what: impl Fn() -> String) -> Result<()> {
+    fn compare(&self, expected: u128, found: u128, what: impl Fn() -> String) -> CopyResult<()> {
         match expected == found {
             true => Ok(()),
             false => Err(CopyError::Differs { what: what(), expected, found }),
@@ -212,7 +212,7 @@ impl<'a> StoreCopy<'a> {
     }
 
     /// Writes a batch, and the note with it.
-    async fn write(&self, batch: Batch) -> Result<()> {
+    async fn write(&self, batch: Batch) -> CopyResult<()> {
         let keys = [CopyNote::key()];
         let mut decide = |_: &[Option<Value>]| {
             let mut batch = batch.clone();
@@ -225,7 +225,7 @@ impl<'a> StoreCopy<'a> {
     }
 
     /// Copies the ends of all logs, after the entries.
-    pub async fn logs(&mut self) -> Result<()> {
+    pub async fn logs(&mut self) -> CopyResult<()> {
         let mut start = Key::new();
         loop {
             let ends = self.source.log_ends(&start, LOGS_AT_ONCE).await;
@@ -242,7 +242,7 @@ impl<'a> StoreCopy<'a> {
     }
 
     /// Makes the target's logs in a range like these.
-    async fn log_range(&self, range: &KeyRange, ends: Vec<(Key, LogEnd)>) -> Result<()> {
+    async fn log_range(&self, range: &KeyRange, ends: Vec<(Key, LogEnd)>) -> CopyResult<()> {
         let found = self.target_logs(range).await?;
         if found == ends {
             return Ok(());
@@ -261,7 +261,7 @@ impl<'a> StoreCopy<'a> {
         self.compare(logs_checksum(&ends), logs_checksum(&found), what)
     }
 
-    async fn target_logs(&self, range: &KeyRange) -> Result<Vec<(Key, LogEnd)>> {
+    async fn target_logs(&self, range: &KeyRange) -> CopyResult<Vec<(Key, LogEnd)>> {
         let mut start = range.start.clone();
         let mut found = Vec::new();
         loop {
@@ -284,7 +284,7 @@ impl<'a> StoreCopy<'a> {
     ///
     /// # Errors
     /// If so much has changed that this would never end.
-    async fn follow(&mut self, copied_to: Option<&Key>) -> Result<usize> {
+    async fn follow(&mut self, copied_to: Option<&Key>) -> CopyResult<usize> {
         let Some(tracker) = self.tracker else { return Ok(0) };
         let changed = tracker.take()?;
         let count = changed.len();
@@ -299,7 +299,7 @@ impl<'a> StoreCopy<'a> {
     ///
     /// # Errors
     /// If the rounds don't become smaller.
-    pub async fn catch_up(&mut self, left_max: usize) -> Result<()> {
+    pub async fn catch_up(&mut self, left_max: usize) -> CopyResult<()> {
         for _ in 0..ROUNDS_MAX {
             let left = self.follow(None).await?;
             (self.on_progress)(self.progress);
@@ -312,13 +312,13 @@ impl<'a> StoreCopy<'a> {
     }
 
     /// Copies the last changes. The source must not change any more.
-    pub async fn catch_up_at_last(&mut self) -> Result<()> {
+    pub async fn catch_up_at_last(&mut self) -> CopyResult<()> {
         self.follow(None).await?;
         (self.on_progress)(self.progress);
         Ok(())
     }
 
-    async fn apply(&mut self, changed: ChangedKeys, copied_to: Option<&Key>) -> Result<()> {
+    async fn apply(&mut self, changed: ChangedKeys, copied_to: Option<&Key>) -> CopyResult<()> {
         let is_copied = |key: &Key| {
             !key.starts_with(RESERVED) && copied_to.is_none_or(|copied_to| key < copied_to)
         };
@@ -350,7 +350,7 @@ impl<'a> StoreCopy<'a> {
     }
 
     /// Copies single entries and verifies them.
-    async fn keys(&mut self, keys: &[Key]) -> Result<()> {
+    async fn keys(&mut self, keys: &[Key]) -> CopyResult<()> {
         let values = self.source.get_many(keys).await.map_err(CopyError::Source)?;
         let mut batch = Batch::with_capacity(keys.len() + 1);
         for (key, value) in keys.iter().zip(&values) {
@@ -368,13 +368,13 @@ impl<'a> StoreCopy<'a> {
     }
 
     /// Declares the target complete: it can be served.
-    pub async fn finish(&mut self) -> Result<()> {
+    pub async fn finish(&mut self) -> CopyResult<()> {
         self.note.state = CopyState::Complete;
         self.write(Batch::new()).await
     }
 
     /// Takes [`StoreCopy::finish`] back, because the source stays in use after all.
-    pub async fn reopen(&mut self) -> Result<()> {
+    pub async fn reopen(&mut self) -> CopyResult<()> {
         let (verified, done) = (Key::new(), Amount::default());
         self.note.state = CopyState::Copying { verified, done };
         self.write(Batch::new()).await

@@ -26,14 +26,14 @@ use std::ops::ControlFlow;
 use crate::{Direction, Error, Key, KeyRange, Reader, Store, prefix_end};
 
 pub use changes::{CHANGES_MAX, ChangeTracker, ChangedKeys};
-pub use copy::{CopyCounts, OnProgress, Options, StoreCopy};
+pub use copy::{CopyCounts, CopyOptions, OnProgress, StoreCopy};
 pub use note::{CopyNote, CopyState, Obstacle, Seal, SealState, check_servable, copy_note, seal};
 pub use sum::{RangeSum, sum_from, sum_log_ends, sum_range};
 
 /// The keys of this module's own rows begin with this.
 pub const RESERVED: &[u8] = b"\0zenobe/";
 
-pub type Result<T> = std::result::Result<T, CopyError>;
+pub type CopyResult<T> = Result<T, CopyError>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
@@ -70,7 +70,7 @@ pub struct Amount {
 
 /// Counts the entries of a store by reading all of them. An entry that can't be read is found before
 /// anything is copied.
-pub async fn measure(source: &dyn Store) -> Result<Amount> {
+pub async fn measure(source: &dyn Store) -> CopyResult<Amount> {
     let mut amount = Amount::default();
     for territory in territories() {
         let mut visit = |key: &[u8], value: &[u8]| {

@@ -30,8 +30,8 @@ async fn copy_all(
     target: &dyn Store,
     tracker: Option<&dyn ChangeTracker>,
     id: u64,
-) -> Result<CopyCounts> {
-    let options = Options { chunk_bytes: CHUNK, ..Options::default() };
+) -> CopyResult<CopyCounts> {
+    let options = CopyOptions { chunk_bytes: CHUNK, ..CopyOptions::default() };
     let mut copy =
         StoreCopy::begin(source, target, tracker, (id, "source"), options, &|_| {}).await?;
     copy.entries().await?;
@@ -196,7 +196,7 @@ fn only_an_empty_target_is_filled() {
 
     let target: Arc<dyn Store> = Arc::new(MemoryStore::new());
     block_on(copy_all(&*source, &dying(&target, 1), None, 1)).unwrap_err();
-    let options = Options::default();
+    let options = CopyOptions::default();
     let other =
         block_on(StoreCopy::begin(&*source, &*target, None, (1, "other"), options, &|_| {}));
     assert!(matches!(other.err(), Some(CopyError::OtherCopy { .. })));
@@ -308,7 +308,7 @@ impl Layer for ChangingSource {
 }
 
 impl ChangeTracker for ChangingSource {
-    fn take(&self) -> Result<ChangedKeys> {
+    fn take(&self) -> CopyResult<ChangedKeys> {
         Ok(std::mem::take(&mut *self.changed.lock().unwrap()))
     }
 }
@@ -368,7 +368,7 @@ fn catching_up_reads_what_has_changed_and_nothing_else() {
     let source = ChangingSource::new(below, 1, 0);
     let target = MemoryStore::new();
     block_on(async {
-        let options = Options { chunk_bytes: CHUNK, ..Options::default() };
+        let options = CopyOptions { chunk_bytes: CHUNK, ..CopyOptions::default() };
         let begun =
             StoreCopy::begin(&source, &target, Some(&source), (1, "source"), options, &|_| {});
         let mut copy = begun.await.unwrap();
@@ -387,7 +387,7 @@ fn a_source_that_changes_too_fast_to_be_followed_is_given_up() {
     let source = ChangingSource::new(filled(300), 1, usize::MAX);
     let target = MemoryStore::new();
     let copied = block_on(async {
-        let options = Options { chunk_bytes: CHUNK, changes_max: 2 };
+        let options = CopyOptions { chunk_bytes: CHUNK, changes_max: 2 };
         let begun =
             StoreCopy::begin(&source, &target, Some(&source), (1, "source"), options, &|_| {});
         begun.await.unwrap().entries().await

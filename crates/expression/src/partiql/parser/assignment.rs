@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use zenobe_value::{AttributeValue, Path};
 
-use super::Parser;
+use super::StatementParser;
 use super::expression::{Expression, Node};
 use crate::bind::check_disjoint;
 use crate::condition::Comparator;
 use crate::error::ExpressionFault;
 use crate::partiql::fault::{Position, StatementFault};
-use crate::partiql::lexer::TokenKind;
+use crate::partiql::lexer::StatementTokenKind;
 use crate::partiql::statement::{Assignment, AssignmentOperand, AssignmentValue, Term};
 use crate::syntax::Span;
 
-impl Parser<'_> {
+impl StatementParser<'_> {
     /// One or more SET and REMOVE clauses.
     pub(super) fn assignments(&mut self) -> Result<Vec<Assignment>, StatementFault> {
         let mut assignments = Vec::new();
@@ -27,7 +27,7 @@ impl Parser<'_> {
                 break;
             };
             assignments.push(clause(self)?);
-            while self.accept(TokenKind::Comma) {
+            while self.accept(StatementTokenKind::Comma) {
                 assignments.push(clause(self)?);
             }
         }
@@ -58,10 +58,10 @@ impl Parser<'_> {
 
     fn set_assignment(&mut self) -> Result<Assignment, StatementFault> {
         let path = self.target()?;
-        if !self.accept(TokenKind::Comparator(Comparator::Equal)) {
+        if !self.accept(StatementTokenKind::Comparator(Comparator::Equal)) {
             return Err(StatementFault::ExpectedToken { token: "=" });
         }
-        if matches!(self.peek(), TokenKind::End | TokenKind::Semicolon) {
+        if matches!(self.peek(), StatementTokenKind::End | StatementTokenKind::Semicolon) {
             return Err(StatementFault::UnexpectedTerm);
         }
         let value = self.expression()?;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use zenobe_value::{AttributeValue, Path};
 
-use super::Parser;
+use super::StatementParser;
 use super::expression::{Expression, Node};
 use crate::partiql::fault::StatementFault;
 use crate::partiql::statement::{Term, Test, TestOperand};
 use crate::syntax::Span;
 
-impl Parser<'_> {
+impl StatementParser<'_> {
     /// A condition. A faulty expression becomes an arbitrary one; nobody uses it, because the fault
     /// is kept.
     pub(super) fn test(&mut self, expression: Expression) -> Test {

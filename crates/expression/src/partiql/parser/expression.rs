@@ -3,12 +3,12 @@
 
 use zenobe_value::Path;
 
-use super::{DEPTH_MAX, Parser};
+use super::{DEPTH_MAX, StatementParser};
 use crate::condition::Comparator;
 use crate::limits::OPERATORS_MAX;
 use crate::partiql::fault::StatementFault;
 use crate::partiql::keywords::is_function;
-use crate::partiql::lexer::{TokenKind, unquoted};
+use crate::partiql::lexer::{StatementTokenKind, unquoted};
 use crate::partiql::statement::TypeTest;
 use crate::syntax::Span;
 
@@ -134,7 +134,7 @@ impl Infix {
     }
 }
 
-impl Parser<'_> {
+impl StatementParser<'_> {
     pub(super) fn expression(&mut self) -> Result<Expression, StatementFault> {
         self.expression_above(None)
     }
@@ -160,23 +160,23 @@ impl Parser<'_> {
     fn infix(&self) -> Option<Infix> {
         let word = |word: &str| self.at_word(word);
         Some(match self.peek() {
-            TokenKind::Comparator(comparator) => Infix::Compare(comparator),
-            TokenKind::Plus => Infix::Plus,
-            TokenKind::Minus => Infix::Minus,
-            TokenKind::Star => Infix::Other("Times"),
-            TokenKind::OtherOperator => match self.text_of(self.span()) {
+            StatementTokenKind::Comparator(comparator) => Infix::Compare(comparator),
+            StatementTokenKind::Plus => Infix::Plus,
+            StatementTokenKind::Minus => Infix::Minus,
+            StatementTokenKind::Star => Infix::Other("Times"),
+            StatementTokenKind::OtherOperator => match self.text_of(self.span()) {
                 "/" => Infix::Other("Divide"),
                 "%" => Infix::Other("Modulo"),
                 _ => Infix::Other("Concat"),
             },
-            TokenKind::Keyword if word("AND") => Infix::And,
-            TokenKind::Keyword if word("OR") => Infix::Or,
-            TokenKind::Keyword if word("IS") => Infix::Is,
-            TokenKind::Keyword if word("IN") => Infix::In,
-            TokenKind::Keyword if word("BETWEEN") => Infix::Between,
-            TokenKind::Keyword if word("LIKE") => Infix::Like,
-            TokenKind::Keyword if word("NOT") && self.second_is_word("IN") => Infix::NotIn,
-            TokenKind::Keyword if word("NOT") && self.second_is_word("BETWEEN") => {
+            StatementTokenKind::Keyword if word("AND") => Infix::And,
+            StatementTokenKind::Keyword if word("OR") => Infix::Or,
+            StatementTokenKind::Keyword if word("IS") => Infix::Is,
+            StatementTokenKind::Keyword if word("IN") => Infix::In,
+            StatementTokenKind::Keyword if word("BETWEEN") => Infix::Between,
+            StatementTokenKind::Keyword if word("LIKE") => Infix::Like,
+            StatementTokenKind::Keyword if word("NOT") && self.second_is_word("IN") => Infix::NotIn,
+            StatementTokenKind::Keyword if word("NOT") && self.second_is_word("BETWEEN") => {
                 Infix::NotBetween
             }
             _ => return None,
@@ -196,7 +196,7 @@ impl Parser<'_> {
             let node = Node::Is { operand: Box::new(left), test, negated };
             return Ok(Expression { span, node });
         }
-        if matches!(self.peek(), TokenKind::End | TokenKind::Semicolon) {
+        if matches!(self.peek(), StatementTokenKind::End | StatementTokenKind::Semicolon) {
             return Err(StatementFault::MissingRightHandSide);
         }
         let node = match infix {
@@ -221,11 +221,11 @@ impl Parser<'_> {
 
     /// IN takes its values in parentheses or in any collection.
     fn in_set(&mut self) -> Result<Expression, StatementFault> {
-        if self.peek() != TokenKind::OpenParenthesis {
+        if self.peek() != StatementTokenKind::OpenParenthesis {
             return self.expression_above(Some(Precedence::Equality));
         }
         let span = self.advance();
-        let elements = self.elements(TokenKind::CloseParenthesis, "RIGHT_PAREN")?;
+        let elements = self.elements(StatementTokenKind::CloseParenthesis, "RIGHT_PAREN")?;
         Ok(Expression { span, node: Node::List(elements) })
     }
 
@@ -236,8 +236,8 @@ impl Parser<'_> {
             return self.negation();
         }
         let mut negative = false;
-        while matches!(self.peek(), TokenKind::Plus | TokenKind::Minus) {
-            negative ^= self.peek() == TokenKind::Minus;
+        while matches!(self.peek(), StatementTokenKind::Plus | StatementTokenKind::Minus) {
+            negative ^= self.peek() == StatementTokenKind::Minus;
             self.advance();
         }
         let signed = self.span() != span;
@@ -269,34 +269,38 @@ impl Parser<'_> {
     fn term(&mut self) -> Result<Expression, StatementFault> {
         let span = self.span();
         let node = match self.peek() {
-            TokenKind::Number => Node::Number { digits: self.advance(), negative: false },
-            TokenKind::Text => Node::Text(unquoted(self.advance_text())),
-            TokenKind::Parameter => {
+            StatementTokenKind::Number => Node::Number { digits: self.advance(), negative: false },
+            StatementTokenKind::Text => Node::Text(unquoted(self.advance_text())),
+            StatementTokenKind::Parameter => {
                 self.advance();
                 self.parameters += 1;
                 Node::Parameter(self.parameters - 1)
             }
-            TokenKind::OpenBracket => {
+            StatementTokenKind::OpenBracket => {
                 self.advance();
-                Node::List(self.elements(TokenKind::CloseBracket, "RIGHT_BRACKET")?)
+                Node::List(self.elements(StatementTokenKind::CloseBracket, "RIGHT_BRACKET")?)
             }
-            TokenKind::OpenBag => {
+            StatementTokenKind::OpenBag => {
                 self.advance();
                 let token = "RIGHT_DOUBLE_ANGLE_BRACKET";
-                Node::Bag(self.elements(TokenKind::CloseBag, token)?)
+                Node::Bag(self.elements(StatementTokenKind::CloseBag, token)?)
             }
-            TokenKind::OpenBrace => self.map()?,
-            TokenKind::OpenParenthesis => {
+            StatementTokenKind::OpenBrace => self.map()?,
+            StatementTokenKind::OpenParenthesis => {
                 self.advance();
                 self.enter()?;
                 let inner = self.expression()?;
                 self.depth -= 1;
-                self.expect(TokenKind::CloseParenthesis, "RIGHT_PAREN")?;
+                self.expect(StatementTokenKind::CloseParenthesis, "RIGHT_PAREN")?;
                 return Ok(inner);
             }
-            TokenKind::Keyword => self.keyword_term()?,
-            TokenKind::Name if self.peek_second() == TokenKind::OpenParenthesis => self.call()?,
-            TokenKind::Name | TokenKind::QuotedName => self.path_term()?,
+            StatementTokenKind::Keyword => self.keyword_term()?,
+            StatementTokenKind::Name
+                if self.peek_second() == StatementTokenKind::OpenParenthesis =>
+            {
+                self.call()?
+            }
+            StatementTokenKind::Name | StatementTokenKind::QuotedName => self.path_term()?,
             _ => return Err(self.unexpected()),
         };
         Ok(Expression { span, node })
@@ -308,7 +312,7 @@ impl Parser<'_> {
             _ if word.eq_ignore_ascii_case("true") => Node::Bool(true),
             _ if word.eq_ignore_ascii_case("false") => Node::Bool(false),
             _ if word.eq_ignore_ascii_case("null") => Node::Null,
-            _ if is_function(word) && self.peek_second() == TokenKind::OpenParenthesis => {
+            _ if is_function(word) && self.peek_second() == StatementTokenKind::OpenParenthesis => {
                 return self.call();
             }
             _ => return Err(self.unexpected()),
@@ -325,7 +329,9 @@ impl Parser<'_> {
     /// A function and its arguments; `COUNT(*)` has none.
     fn call(&mut self) -> Result<Node, StatementFault> {
         self.position += 2;
-        if self.peek() == TokenKind::Star && self.peek_second() == TokenKind::CloseParenthesis {
+        if self.peek() == StatementTokenKind::Star
+            && self.peek_second() == StatementTokenKind::CloseParenthesis
+        {
             self.position += 2;
             return Ok(Node::Call { arguments: Vec::new() });
         }
@@ -333,7 +339,7 @@ impl Parser<'_> {
         if self.at_word("SELECT") {
             return Err(StatementFault::UnexpectedKeyword);
         }
-        let arguments = self.elements(TokenKind::CloseParenthesis, "RIGHT_PAREN")?;
+        let arguments = self.elements(StatementTokenKind::CloseParenthesis, "RIGHT_PAREN")?;
         Ok(Node::Call { arguments })
     }
 
@@ -341,37 +347,37 @@ impl Parser<'_> {
         self.advance();
         self.enter()?;
         let mut fields = Vec::new();
-        if self.peek() != TokenKind::CloseBrace {
+        if self.peek() != StatementTokenKind::CloseBrace {
             fields.push(self.field()?);
-            while self.accept(TokenKind::Comma) {
+            while self.accept(StatementTokenKind::Comma) {
                 fields.push(self.field()?);
             }
         }
-        self.expect(TokenKind::CloseBrace, "RIGHT_CURLY")?;
+        self.expect(StatementTokenKind::CloseBrace, "RIGHT_CURLY")?;
         self.depth -= 1;
         Ok(Node::Map(fields))
     }
 
     fn field(&mut self) -> Result<(String, Expression), StatementFault> {
-        if self.peek() != TokenKind::Text {
+        if self.peek() != StatementTokenKind::Text {
             return Err(self.unexpected());
         }
         let name = unquoted(self.advance_text());
-        self.expect(TokenKind::Colon, "COLON")?;
+        self.expect(StatementTokenKind::Colon, "COLON")?;
         Ok((name, self.expression()?))
     }
 
     /// Expressions separated by commas, up to and including a closing token.
     fn elements(
         &mut self,
-        close: TokenKind,
+        close: StatementTokenKind,
         token: &'static str,
     ) -> Result<Vec<Expression>, StatementFault> {
         self.enter()?;
         let mut elements = Vec::new();
         if self.peek() != close {
             elements.push(self.expression()?);
-            while self.accept(TokenKind::Comma) {
+            while self.accept(StatementTokenKind::Comma) {
                 elements.push(self.expression()?);
             }
         }
@@ -404,7 +410,7 @@ impl Parser<'_> {
         ];
         const TEXTS: [&str; 6] = ["CHAR", "CHARACTER", "VARCHAR", "STRING", "SYMBOL", "CLOB"];
         const FOREIGN: [&str; 4] = ["TIMESTAMP", "DATE", "TIME", "SEXP"];
-        if !matches!(self.peek(), TokenKind::Keyword | TokenKind::Name) {
+        if !matches!(self.peek(), StatementTokenKind::Keyword | StatementTokenKind::Name) {
             return Err(StatementFault::ExpectedTypeName);
         }
         let span = self.advance();
@@ -433,14 +439,14 @@ impl Parser<'_> {
 
     /// SQL's lengths and precisions, as in `DECIMAL(10, 2)`: DynamoDB has no use for them.
     fn type_arguments(&mut self) -> Result<(), StatementFault> {
-        if !self.accept(TokenKind::OpenParenthesis) {
+        if !self.accept(StatementTokenKind::OpenParenthesis) {
             return Ok(());
         }
-        self.expect(TokenKind::Number, "LITERAL")?;
-        while self.accept(TokenKind::Comma) {
-            self.expect(TokenKind::Number, "LITERAL")?;
+        self.expect(StatementTokenKind::Number, "LITERAL")?;
+        while self.accept(StatementTokenKind::Comma) {
+            self.expect(StatementTokenKind::Number, "LITERAL")?;
         }
-        self.expect(TokenKind::CloseParenthesis, "RIGHT_PAREN").map(drop)
+        self.expect(StatementTokenKind::CloseParenthesis, "RIGHT_PAREN").map(drop)
     }
 }
 

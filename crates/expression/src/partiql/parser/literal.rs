@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zenobe_value::limits::NESTING_LEVELS_MAX;
 use zenobe_value::{AttributeValue, Attributes, Number};
 
-use super::Parser;
+use super::StatementParser;
 use super::expression::{Expression, Node};
 use crate::partiql::fault::{StatementFault, Unsupported};
 use crate::partiql::number_range::range_error;
@@ -16,7 +16,7 @@ use crate::syntax::Span;
 /// How deep collections may nest. The innermost value adds one more level.
 const COLLECTION_LEVELS_MAX: usize = NESTING_LEVELS_MAX - 1;
 
-impl Parser<'_> {
+impl StatementParser<'_> {
     /// A value in the text. A faulty one becomes an arbitrary value, which nobody uses.
     pub(super) fn literal(&mut self, expression: Expression) -> Arc<AttributeValue> {
         Arc::new(self.literal_at(expression, &LiteralPosition::Root, 0))

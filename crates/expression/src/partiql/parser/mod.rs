@@ -12,7 +12,7 @@ mod path;
 mod statement;
 
 use super::fault::{Position, StatementFault};
-use super::lexer::{Token, TokenKind, tokenize, unquoted};
+use super::lexer::{StatementToken, StatementTokenKind, tokenize, unquoted};
 use super::statement::Statement;
 use crate::limits::STATEMENT_LENGTH_MAX;
 use crate::syntax::Span;
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Statement, StatementFault> {
     if text.chars().nth(STATEMENT_LENGTH_MAX).is_some() {
         return Err(StatementFault::Unreadable);
     }
-    let mut parser = Parser::new(text)?;
+    let mut parser = StatementParser::new(text)?;
     let kind = parser.statement()?;
     parser.finish()?;
     let parameters = parser.parameters;
@@ -35,9 +35,9 @@ pub(super) fn parse(text: &str) -> Result<Statement, StatementFault> {
     }
 }
 
-struct Parser<'t> {
+struct StatementParser<'t> {
     text: &'t str,
-    tokens: Vec<Token>,
+    tokens: Vec<StatementToken>,
     position: usize,
     parameters: usize,
     operators: usize,
@@ -47,17 +47,17 @@ struct Parser<'t> {
     fault: Option<StatementFault>,
 }
 
-impl<'t> Parser<'t> {
-    fn new(text: &'t str) -> Result<Parser<'t>, StatementFault> {
+impl<'t> StatementParser<'t> {
+    fn new(text: &'t str) -> Result<StatementParser<'t>, StatementFault> {
         let tokens = tokenize(text)?;
         let (position, parameters, operators, depth) = (0, 0, 0, 0);
-        Ok(Parser { text, tokens, position, parameters, operators, depth, fault: None })
+        Ok(StatementParser { text, tokens, position, parameters, operators, depth, fault: None })
     }
 
     /// One semicolon may end a statement.
     fn finish(&mut self) -> Result<(), StatementFault> {
-        self.accept(TokenKind::Semicolon);
-        if self.peek() != TokenKind::End {
+        self.accept(StatementTokenKind::Semicolon);
+        if self.peek() != StatementTokenKind::End {
             return Err(StatementFault::UnexpectedToken);
         }
         Ok(())
@@ -75,12 +75,12 @@ impl<'t> Parser<'t> {
 
     // ---- tokens ---------------------------------------------------------------------------------
 
-    fn peek(&self) -> TokenKind {
+    fn peek(&self) -> StatementTokenKind {
         self.tokens[self.position].kind
     }
 
-    fn peek_second(&self) -> TokenKind {
-        self.tokens.get(self.position + 1).map_or(TokenKind::End, |token| token.kind)
+    fn peek_second(&self) -> StatementTokenKind {
+        self.tokens.get(self.position + 1).map_or(StatementTokenKind::End, |token| token.kind)
     }
 
     fn span(&self) -> Span {
@@ -98,19 +98,19 @@ impl<'t> Parser<'t> {
     /// Consumes the current token. The end is never consumed, so there is always a current token.
     fn advance(&mut self) -> Span {
         let span = self.span();
-        if self.peek() != TokenKind::End {
+        if self.peek() != StatementTokenKind::End {
             self.position += 1;
         }
         span
     }
 
-    /// Like [`Parser::advance`], but returns the token's text.
+    /// Like [`StatementParser::advance`], but returns the token's text.
     fn advance_text(&mut self) -> &'t str {
         let span = self.advance();
         self.text_of(span)
     }
 
-    fn accept(&mut self, kind: TokenKind) -> bool {
+    fn accept(&mut self, kind: StatementTokenKind) -> bool {
         let found = self.peek() == kind;
         if found {
             self.advance();
@@ -120,12 +120,12 @@ impl<'t> Parser<'t> {
 
     /// Whether the next token is this word, keyword of SQL or not.
     fn at_word(&self, word: &str) -> bool {
-        matches!(self.peek(), TokenKind::Keyword | TokenKind::Name)
+        matches!(self.peek(), StatementTokenKind::Keyword | StatementTokenKind::Name)
             && self.text_of(self.span()).eq_ignore_ascii_case(word)
     }
 
     fn second_is_word(&self, word: &str) -> bool {
-        matches!(self.peek_second(), TokenKind::Keyword | TokenKind::Name)
+        matches!(self.peek_second(), StatementTokenKind::Keyword | StatementTokenKind::Name)
             && self.text_of(self.tokens[self.position + 1].span).eq_ignore_ascii_case(word)
     }
 
@@ -144,7 +144,11 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn expect(&mut self, kind: TokenKind, token: &'static str) -> Result<Span, StatementFault> {
+    fn expect(
+        &mut self,
+        kind: StatementTokenKind,
+        token: &'static str,
+    ) -> Result<Span, StatementFault> {
         match self.peek() == kind {
             true => Ok(self.advance()),
             false => Err(StatementFault::ExpectedToken { token }),
@@ -154,8 +158,8 @@ impl<'t> Parser<'t> {
     /// A name, quoted or not, if that is the next token.
     fn accept_name(&mut self) -> Option<String> {
         match self.peek() {
-            TokenKind::Name => Some(self.advance_text().to_owned()),
-            TokenKind::QuotedName => Some(unquoted(self.advance_text())),
+            StatementTokenKind::Name => Some(self.advance_text().to_owned()),
+            StatementTokenKind::QuotedName => Some(unquoted(self.advance_text())),
             _ => None,
         }
     }
@@ -167,11 +171,11 @@ impl<'t> Parser<'t> {
             .chain(["UNION", "EXCEPT", "INTERSECT"])
             .any(|word| self.at_word(word));
         match self.peek() {
-            TokenKind::Comparator(_) | TokenKind::OtherOperator => {
+            StatementTokenKind::Comparator(_) | StatementTokenKind::OtherOperator => {
                 StatementFault::UnexpectedOperator
             }
-            TokenKind::Keyword if is_word_operator => StatementFault::UnexpectedOperator,
-            TokenKind::Keyword => StatementFault::UnexpectedKeyword,
+            StatementTokenKind::Keyword if is_word_operator => StatementFault::UnexpectedOperator,
+            StatementTokenKind::Keyword => StatementFault::UnexpectedKeyword,
             _ => StatementFault::UnexpectedTerm,
         }
     }

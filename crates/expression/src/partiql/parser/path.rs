@@ -2,20 +2,20 @@
 
 use zenobe_value::{Path, PathElement};
 
-use super::Parser;
+use super::StatementParser;
 use crate::limits::{LIST_INDEX_MAX, PATH_ELEMENTS_MAX};
 use crate::partiql::fault::StatementFault;
-use crate::partiql::lexer::TokenKind;
+use crate::partiql::lexer::StatementTokenKind;
 use crate::syntax::Span;
 
-impl Parser<'_> {
+impl StatementParser<'_> {
     /// The elements after a path's root.
     pub(super) fn path_below(&mut self, root: String) -> Result<Path, StatementFault> {
         let mut below = Vec::new();
         loop {
-            if self.accept(TokenKind::Dot) {
+            if self.accept(StatementTokenKind::Dot) {
                 below.extend(self.dot_component()?);
-            } else if self.accept(TokenKind::OpenBracket) {
+            } else if self.accept(StatementTokenKind::OpenBracket) {
                 below.extend(self.index()?);
             } else {
                 break;
@@ -35,7 +35,7 @@ impl Parser<'_> {
 
     /// A name. `None` for a wildcard, which no path may have here.
     fn dot_component(&mut self) -> Result<Option<PathElement>, StatementFault> {
-        if self.peek() == TokenKind::Star {
+        if self.peek() == StatementTokenKind::Star {
             let star = self.advance();
             self.unexpected_component(star);
             return Ok(None);
@@ -52,25 +52,27 @@ impl Parser<'_> {
         let signed = self.position;
         loop {
             match self.peek() {
-                TokenKind::Plus => {}
-                TokenKind::Minus => negative = !negative,
+                StatementTokenKind::Plus => {}
+                StatementTokenKind::Minus => negative = !negative,
                 _ => break,
             }
             self.advance();
         }
         let element = match self.peek() {
-            TokenKind::Number => {
+            StatementTokenKind::Number => {
                 let digits = self.advance();
                 self.list_index(negative, digits)
             }
-            TokenKind::Text | TokenKind::Parameter | TokenKind::Star if self.position == signed => {
+            StatementTokenKind::Text | StatementTokenKind::Parameter | StatementTokenKind::Star
+                if self.position == signed =>
+            {
                 let component = self.advance();
                 self.unexpected_component(component);
                 None
             }
             _ => return Err(self.unexpected()),
         };
-        self.expect(TokenKind::CloseBracket, "RIGHT_BRACKET")?;
+        self.expect(StatementTokenKind::CloseBracket, "RIGHT_BRACKET")?;
         Ok(element)
     }
 

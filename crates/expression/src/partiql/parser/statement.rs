@@ -1,9 +1,9 @@
 //! The statements and their clauses.
 
-use super::Parser;
+use super::StatementParser;
 use super::expression::{Expression, Node};
 use crate::partiql::fault::{Position, StatementFault, Unsupported};
-use crate::partiql::lexer::{TokenKind, unquoted};
+use crate::partiql::lexer::{StatementTokenKind, unquoted};
 use crate::partiql::statement::{
     Column, DeleteStatement, Image, InsertStatement, InsertedItem, OrderKey, Returning,
     SelectStatement, StatementKind, TableReference, Term, Test, UpdateStatement,
@@ -11,7 +11,7 @@ use crate::partiql::statement::{
 use crate::syntax::Span;
 use zenobe_value::{Path, PathElement};
 
-impl Parser<'_> {
+impl StatementParser<'_> {
     pub(super) fn statement(&mut self) -> Result<StatementKind, StatementFault> {
         if self.accept_word("SELECT") {
             return self.select().map(StatementKind::Select);
@@ -28,7 +28,7 @@ impl Parser<'_> {
         if self.accept_word("FROM") {
             return self.update_from_first().map(StatementKind::Update);
         }
-        if self.at_word("EXISTS") && self.peek_second() == TokenKind::OpenParenthesis {
+        if self.at_word("EXISTS") && self.peek_second() == StatementTokenKind::OpenParenthesis {
             return self.exists();
         }
         Err(self.no_statement())
@@ -37,7 +37,7 @@ impl Parser<'_> {
     /// The fault of a text that is not a statement. A type test gets a fault of its own.
     fn no_statement(&mut self) -> StatementFault {
         let expression = match self.peek() {
-            TokenKind::Name | TokenKind::QuotedName => self.expression(),
+            StatementTokenKind::Name | StatementTokenKind::QuotedName => self.expression(),
             _ => return StatementFault::ExpectedStatement,
         };
         match expression {
@@ -58,7 +58,7 @@ impl Parser<'_> {
             return Err(StatementFault::UnknownFunction { function: "exists".into(), position });
         }
         let select = self.select()?;
-        self.expect(TokenKind::CloseParenthesis, "RIGHT_PAREN")?;
+        self.expect(StatementTokenKind::CloseParenthesis, "RIGHT_PAREN")?;
         Ok(StatementKind::Exists(select))
     }
 
@@ -66,7 +66,7 @@ impl Parser<'_> {
 
     fn select(&mut self) -> Result<SelectStatement, StatementFault> {
         let mut function_column = None;
-        let columns = match self.accept(TokenKind::Star) {
+        let columns = match self.accept(StatementTokenKind::Star) {
             true => None,
             false => Some(self.columns(&mut function_column)?),
         };
@@ -102,11 +102,11 @@ impl Parser<'_> {
                 }
                 _ => self.unexpected_component(expression.span),
             }
-            if self.accept_word("AS") || matches!(self.peek(), TokenKind::Name) {
+            if self.accept_word("AS") || matches!(self.peek(), StatementTokenKind::Name) {
                 self.advance();
                 self.keep(StatementFault::Aliasing);
             }
-            if !self.accept(TokenKind::Comma) {
+            if !self.accept(StatementTokenKind::Comma) {
                 return Ok(columns);
             }
         }
@@ -115,8 +115,10 @@ impl Parser<'_> {
     fn select_source(&mut self) -> Result<TableReference, StatementFault> {
         let span = self.span();
         match self.peek() {
-            TokenKind::Name | TokenKind::QuotedName => self.source().map(|(source, _)| source),
-            TokenKind::Text => {
+            StatementTokenKind::Name | StatementTokenKind::QuotedName => {
+                self.source().map(|(source, _)| source)
+            }
+            StatementTokenKind::Text => {
                 self.advance();
                 self.unexpected_component(span);
                 Ok(TableReference { table: unquoted(self.text_of(span)), index: None })
@@ -130,7 +132,7 @@ impl Parser<'_> {
         let span = self.span();
         let table = self.accept_name().ok_or(StatementFault::ExpectedTableName)?;
         let mut components = Vec::new();
-        while self.accept(TokenKind::Dot) {
+        while self.accept(StatementTokenKind::Dot) {
             components.push(self.accept_name().ok_or(StatementFault::InvalidDotComponent)?);
         }
         if components.len() > 1 {
@@ -148,7 +150,8 @@ impl Parser<'_> {
         if self.at_word("RETURNING") {
             return;
         }
-        if self.accept_word("AS") || matches!(self.peek(), TokenKind::Name | TokenKind::QuotedName)
+        if self.accept_word("AS")
+            || matches!(self.peek(), StatementTokenKind::Name | StatementTokenKind::QuotedName)
         {
             self.accept_name();
             self.keep(StatementFault::Aliasing);
@@ -180,7 +183,7 @@ impl Parser<'_> {
                 self.accept_word("ASC");
             }
             keys.push(OrderKey { path, descending });
-            if !self.accept(TokenKind::Comma) {
+            if !self.accept(StatementTokenKind::Comma) {
                 return Ok(keys);
             }
         }
@@ -197,7 +200,9 @@ impl Parser<'_> {
         }
         if !self.accept_word("VALUE") {
             return Err(match self.peek() {
-                TokenKind::End | TokenKind::Semicolon => StatementFault::UnexpectedTerm,
+                StatementTokenKind::End | StatementTokenKind::Semicolon => {
+                    StatementFault::UnexpectedTerm
+                }
                 _ => StatementFault::UnexpectedToken,
             });
         }
@@ -293,7 +298,7 @@ impl Parser<'_> {
         } else {
             return Err(self.unexpected());
         };
-        let end = self.expect(TokenKind::Star, "STAR")?;
+        let end = self.expect(StatementTokenKind::Star, "STAR")?;
         let clause = self.text_of(start.to(end)).to_owned();
         Ok(Some((Returning { modified_only, image }, clause)))
     }

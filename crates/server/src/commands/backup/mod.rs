@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use zenobe_load::human_bytes;
 use zenobe_transfer::objects::{ObjectLocation, ObjectStoreEndpoint, ObjectStoreOptions};
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 use crate::time::iso8601;
 
@@ -87,7 +87,7 @@ pub async fn run(arguments: &BackupArguments) -> Result<(), CommandError> {
 
 async fn back_up(arguments: &BackupArguments) -> Result<(), CommandError> {
     let to = server_place(arguments.to.as_deref().unwrap_or_default())?;
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let mut display = BackupDisplay::new();
     let request = json!({ "to": to });
     let mut status = connection.admin(Method::POST, "backup", Some(&request)).await?;

@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use zenobe_load::{KeyDistribution, LoadError, Pacing, Plan, Target, Workload};
 
-use crate::commands::connection::ConnectionArguments;
+use crate::commands::server_connection::ConnectionArguments;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

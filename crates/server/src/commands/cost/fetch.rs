@@ -11,7 +11,7 @@ use zenobe_monitoring::cost::needed_capacity::MinuteUse;
 use zenobe_monitoring::cost::observed::{EntryCounts, EntryKey, ResourceUse, TableTraffic};
 
 use super::super::CommandError;
-use super::super::connection::Connection;
+use super::super::server_connection::ServerConnection;
 
 /// When the server recorded, and what belongs to no table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Recorded {
 
 /// Asks for each table separately, because a month of minutes makes a large response.
 pub async fn fetch(
-    connection: &Connection,
+    connection: &ServerConnection,
     query: &str,
     table: Option<&str>,
     class: Option<StorageClass>,

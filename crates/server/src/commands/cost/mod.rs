@@ -15,7 +15,7 @@ use zenobe_monitoring::cost::prices::PriceError;
 use zenobe_monitoring::cost::{Estimate, PriceFile, RegionPrices, StorageClass};
 
 use self::fetch::Recorded;
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line, time_argument};
 
 #[derive(Debug, Args)]
@@ -128,7 +128,7 @@ struct Report {
 pub async fn run(arguments: CostArguments) -> Result<(), CommandError> {
     let region = arguments.prices_region.as_ref().unwrap_or(&arguments.connection.region).clone();
     let (prices_date, prices) = prices(arguments.prices.as_ref(), &region)?;
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let class = arguments.storage_class.map(Class::storage_class);
     let query = query(&arguments);
     let table = arguments.table.as_deref();

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use zenobe_load::{LoadError, Target};
-use zenobe_transfer::anonymise::{RuleError, Rules};
+use zenobe_transfer::anonymise::{AnonymiseRuleError, AnonymiseRules};
 use zenobe_transfer::objects::{LocationError, ObjectError, ObjectLocation};
 
 use self::dynamodb_local::LocalDatabase;
@@ -91,7 +91,7 @@ pub enum ImportError {
     #[error("{0}")]
     Objects(#[from] ObjectError),
     #[error("--anonymise: {0}")]
-    Rules(#[from] RuleError),
+    AnonymiseRules(#[from] AnonymiseRuleError),
     #[error("--anonymise needs --anonymise-key, so that replacements can't be guessed")]
     NoKey,
     #[error(
@@ -194,7 +194,7 @@ async fn import(arguments: &ImportArguments) -> Result<(), ImportError> {
 async fn import_database(
     arguments: &ImportArguments,
     target: &Target,
-    rules: &Rules,
+    rules: &AnonymiseRules,
     database: &LocalDatabase,
 ) -> Result<(), ImportError> {
     let tables = database.tables(arguments.table.as_deref())?;
@@ -239,7 +239,7 @@ async fn import_database(
 fn state(
     arguments: &ImportArguments,
     target: &Target,
-    rules: &Rules,
+    rules: &AnonymiseRules,
     (table, identity): (&str, &str),
 ) -> Result<(ImportState, Report), ImportError> {
     let default = || PathBuf::from(format!("zenobe-import-{table}.state"));
@@ -256,12 +256,12 @@ fn state(
     ImportState::open(path, purpose)
 }
 
-fn rules(arguments: &ImportArguments) -> Result<Rules, ImportError> {
+fn rules(arguments: &ImportArguments) -> Result<AnonymiseRules, ImportError> {
     if arguments.anonymise.is_empty() {
-        return Ok(Rules::default());
+        return Ok(AnonymiseRules::default());
     }
     let key = arguments.anonymise_key.as_ref().ok_or(ImportError::NoKey)?;
-    Ok(Rules::parse(&arguments.anonymise, key.as_bytes())?)
+    Ok(AnonymiseRules::parse(&arguments.anonymise, key.as_bytes())?)
 }
 
 fn reading(arguments: &ImportArguments, file: &SourceFile, sender: &Sender) -> send::Reading {

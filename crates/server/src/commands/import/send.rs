@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::{self, Receiver};
 use zenobe_api::{LineError, read_line, read_plain_line, write_line};
 use zenobe_load::{Client, Target};
-use zenobe_transfer::anonymise::Rules;
+use zenobe_transfer::anonymise::AnonymiseRules;
 use zenobe_transfer::csv::{CsvOptions, CsvReader};
 use zenobe_transfer::ion::IonReader;
 use zenobe_transfer::lines::Lines;
@@ -50,7 +50,7 @@ pub struct Reading {
 
 pub struct Context<'a> {
     pub sender: &'a Sender,
-    pub rules: &'a Rules,
+    pub rules: &'a AnonymiseRules,
     pub report: &'a mut Report,
 }
 
@@ -278,7 +278,7 @@ async fn verify(source: &ImportSource, file: &SourceFile) -> Result<(), ImportEr
 pub async fn send_model(
     sender: &Sender,
     table: &ModelTable,
-    rules: &Rules,
+    rules: &AnonymiseRules,
     report: &mut Report,
 ) -> Result<(), ImportError> {
     let line = |item: &Value| match read_line(format!("{{\"Item\":{item}}}").as_bytes()) {
@@ -323,7 +323,7 @@ async fn send_records(
 /// The key, the request and whether it puts something.
 fn change(
     record: Record,
-    rules: &Rules,
+    rules: &AnonymiseRules,
     keys: &TableKeys,
 ) -> Result<(Vec<u8>, String, bool), String> {
     let (mut item, is_put) = match record {
@@ -481,10 +481,10 @@ mod tests {
         };
         let key = Attributes::from([("pk".to_owned(), AttributeValue::S("Item".to_owned()))]);
         let record = Record::Change { keys: key, new: None };
-        let (_, body, is_put) = change(record, &Rules::default(), &keys).unwrap();
+        let (_, body, is_put) = change(record, &AnonymiseRules::default(), &keys).unwrap();
         assert_eq!(body, r#"{"DeleteRequest":{"Key":{"pk":{"S":"Item"}}}}"#);
         assert!(!is_put);
-        let missing = change(Record::Item(Attributes::new()), &Rules::default(), &keys);
+        let missing = change(Record::Item(Attributes::new()), &AnonymiseRules::default(), &keys);
         assert_eq!(missing.unwrap_err(), "the key pk is missing");
     }
 

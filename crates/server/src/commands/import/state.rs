@@ -20,7 +20,7 @@ pub struct Purpose {
     pub table: String,
     /// How files are read.
     pub reading: String,
-    /// What replaces values; see [`Rules::fingerprint`](zenobe_transfer::anonymise::Rules::fingerprint).
+    /// What replaces values; see [`AnonymiseRules::fingerprint`](zenobe_transfer::anonymise::AnonymiseRules::fingerprint).
     pub rules: String,
 }
 

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line, time_argument};
 use crate::test_control::{kinds, parse_ms};
 
@@ -211,7 +211,7 @@ pub async fn run(command: TestCommand) -> Result<(), CommandError> {
                 Some(set) => json!({"set_ms": set}),
                 None => json!({"advance_ms": advance}),
             };
-            let connection = Connection::new(&connection)?;
+            let connection = ServerConnection::new(&connection)?;
             let clock = connection.admin(Method::POST, "clock", Some(&body)).await?;
             print_line(&crate::time::iso8601(clock["now_ms"].as_u64().unwrap_or_default()))
         }
@@ -317,5 +317,5 @@ async fn request(
     path: &str,
     body: Option<&Value>,
 ) -> Result<Value, CommandError> {
-    Connection::new(connection)?.admin(method, &format!("test/{path}"), body).await
+    ServerConnection::new(connection)?.admin(method, &format!("test/{path}"), body).await
 }

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::Value;
 use zenobe_api::Operation;
 
-use crate::commands::connection::{Connection, ConnectionArguments};
+use crate::commands::server_connection::{ConnectionArguments, ServerConnection};
 use crate::commands::{CommandError, print_line};
 use crate::outbound::Answered;
 
@@ -103,7 +103,7 @@ struct Summary {
 
 pub async fn run(arguments: ReplayArguments) -> Result<(), CommandError> {
     let ReplayArguments { file: path, speed, connection } = arguments;
-    let connection = Connection::new(&connection)?;
+    let connection = ServerConnection::new(&connection)?;
     let unreadable = |error| ReplayError::Read { path: path.clone(), error };
     let file = File::open(&path).map_err(unreadable)?;
     // The server may go on recording, these requests too.
@@ -142,7 +142,7 @@ pub async fn run(arguments: ReplayArguments) -> Result<(), CommandError> {
 }
 
 async fn send(
-    connection: &Connection,
+    connection: &ServerConnection,
     line: u64,
     recorded: Recorded,
     summary: &mut Summary,

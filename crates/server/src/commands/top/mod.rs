@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use self::frame::{Size, View};
 use self::sample::Sample;
 use self::terminal::Terminal;
-use super::connection::{Connection, ConnectionArguments};
+use super::server_connection::{ConnectionArguments, ServerConnection};
 use super::{CommandError, print_line};
 
 /// The size of a frame that is not shown in a window.
@@ -70,7 +70,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 pub async fn run(arguments: TopArguments) -> Result<(), CommandError> {
-    let connection = Connection::new(&arguments.connection)?;
+    let connection = ServerConnection::new(&arguments.connection)?;
     let first = ask(&connection).await?;
     let view = View {
         endpoint: arguments.connection.endpoint,
@@ -85,13 +85,13 @@ pub async fn run(arguments: TopArguments) -> Result<(), CommandError> {
     }
 }
 
-async fn ask(connection: &Connection) -> Result<Sample, CommandError> {
+async fn ask(connection: &ServerConnection) -> Result<Sample, CommandError> {
     let answer = connection.admin(Method::GET, "top", None).await?;
     Ok(Sample::of(&answer))
 }
 
 async fn print_frames(
-    connection: &Connection,
+    connection: &ServerConnection,
     mut before: Sample,
     view: &View,
     once: bool,
@@ -111,7 +111,7 @@ async fn print_frames(
 
 /// Runs until q or a signal. Dropping the terminal restores it.
 async fn show_live(
-    connection: &Connection,
+    connection: &ServerConnection,
     mut before: Sample,
     mut view: View,
     mut terminal: Terminal,

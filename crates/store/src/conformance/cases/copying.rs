@@ -1,7 +1,7 @@
 use crate::conformance::Backend;
 use crate::conformance::cases::random::random_batch;
 use crate::conformance::support::{Random, block_on, commit, entries, get, key};
-use crate::copying::{Obstacle, Options, Seal, SealState, StoreCopy, check_servable};
+use crate::copying::{CopyOptions, Obstacle, Seal, SealState, StoreCopy, check_servable};
 use crate::memory::MemoryStore;
 use crate::{Batch, Decision, Direction, Key, KeyRange, LogEnd, Store, Value, WriteSet};
 
@@ -68,13 +68,13 @@ pub fn copies_are_equal(backend: &dyn Backend) {
 
 fn copy(source: &dyn Store, target: &dyn Store) {
     let copied = async {
-        let options = Options { chunk_bytes: 1_000, ..Options::default() };
+        let options = CopyOptions { chunk_bytes: 1_000, ..CopyOptions::default() };
         let mut copy =
             StoreCopy::begin(source, target, None, (1, "the original"), options, &|_| {}).await?;
         copy.entries().await?;
         copy.logs().await?;
         copy.finish().await?;
-        crate::copying::Result::Ok(copy.progress())
+        crate::copying::CopyResult::Ok(copy.progress())
     };
     let progress = block_on(copied).expect("it is copied");
     assert!(progress.ranges > 2, "{progress:?}");

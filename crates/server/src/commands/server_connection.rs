@@ -36,18 +36,18 @@ pub struct ConnectionArguments {
     pub(super) region: String,
 }
 
-pub struct Connection {
+pub struct ServerConnection {
     url: Url,
     region: String,
     credential: Credential,
 }
 
-impl Connection {
-    pub fn new(arguments: &ConnectionArguments) -> Result<Connection, CommandError> {
+impl ServerConnection {
+    pub fn new(arguments: &ConnectionArguments) -> Result<ServerConnection, CommandError> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         // A server on loopback accepts any keys, so they need not be real.
         let key = |name: &str| variable(name).unwrap_or_else(|| "zenobe".to_owned());
-        Ok(Connection {
+        Ok(ServerConnection {
             url: arguments.endpoint.parse()?,
             region: arguments.region.clone(),
             credential: Credential {
@@ -123,10 +123,10 @@ impl Connection {
     }
 }
 
-impl StreamsApi for Connection {
+impl StreamsApi for ServerConnection {
     fn call(&self, operation: Operation, body: Value) -> BoxFuture<'_, Result<Value, SourceError>> {
         Box::pin(async move {
-            let sent = Connection::call(self, operation, body.to_string()).await;
+            let sent = ServerConnection::call(self, operation, body.to_string()).await;
             let answered = sent.map_err(|error| SourceError::Failed(error.to_string()))?;
             let answer: Value = serde_json::from_slice(&answered.body).unwrap_or(Value::Null);
             if answered.is_success() {
