@@ -8,7 +8,7 @@ mod block;
 mod commands;
 mod links;
 mod page;
-mod postgres;
+mod page_postgres;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use super::Document;
 use super::block::{Block, Mark, blocks};
-use super::postgres::PagePostgres;
+use super::page_postgres::PagePostgres;
 use crate::process::Failure;
 use crate::{python, workspace};
 

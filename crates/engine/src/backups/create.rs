@@ -13,7 +13,7 @@ use crate::keyspace;
 use crate::lease::Lease;
 use crate::schema::{Hold, ItemStatistics, TableDefinition, TableId};
 
-use super::copy::{KIND, Task};
+use super::copy_job::{KIND, Task};
 use super::{Backup, Content};
 
 /// How many backups of a table may wait for their copies. Each is an entry in the table's definition.

@@ -13,7 +13,7 @@
 
 mod backup_row;
 pub(crate) mod chunk;
-mod copy;
+mod copy_job;
 mod create;
 mod list;
 mod release;
@@ -34,8 +34,8 @@ use crate::schema::{
 };
 
 pub use backup_row::{Backup, Content};
-pub use copy::BackupHandler;
-pub(crate) use copy::HeldTable;
+pub use copy_job::BackupHandler;
+pub(crate) use copy_job::HeldTable;
 pub use list::{BackupList, BackupSize, ListBackups};
 
 use backup_row::name_of_remains;

@@ -14,7 +14,7 @@ use crate::lease::Lease;
 use crate::row::corrupt;
 use crate::schema::{ItemStatistics, TableDefinition, TableId};
 
-use super::copy::Task;
+use super::copy_job::Task;
 use super::{Backup, Claim, Content, stamp_of_backup, stored_backups};
 
 impl Engine {

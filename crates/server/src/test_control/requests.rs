@@ -12,7 +12,7 @@ use zenobe_engine::schema::Namespace;
 use zenobe_engine::throughput::cause::Throttled;
 
 use super::TestControl;
-use super::plan::{FaultPlan, PlannedFailure};
+use super::fault_plan::{FaultPlan, PlannedFailure};
 use super::request_subjects::RequestSubjects;
 use super::rule::{RuleKind, When};
 use super::table_states::{StateEffect, shown, status_after};

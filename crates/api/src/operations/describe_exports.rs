@@ -4,7 +4,7 @@ use zenobe_engine::command::TableName;
 use zenobe_engine::error::Error;
 use zenobe_engine::jobs::JobRow;
 
-use super::imports::table_of;
+use super::describe_imports::table_of;
 use super::job_page::{JobPage, constrain_limit};
 use super::stream_input::required_arn;
 use crate::constraints::Violations;
