@@ -17,13 +17,13 @@ fn reads_notice_a_deletion_whose_answer_was_lost() {
     block_on(async {
         for read in [r#"get t {"pk": "a"}"#, r#"query t pk = `"a"`"#, "scan t"] {
             let (store, mut script) = exclusive_engine().await;
-            expect(&mut script, "create t pk:S", "ok").await;
-            expect(&mut script, r#"put t {"pk": "a"}"#, "new").await;
+            script.expect(&["create t pk:S"], "ok").await;
+            script.expect(&[r#"put t {"pk": "a"}"#], "new").await;
             let lost = Error::Io { detail: "the answer was lost".to_owned() };
             store.set(WriteFailure::AnswerLost(lost));
-            expect(&mut script, "drop t", "error: Store").await;
+            script.expect(&["drop t"], "error: Store").await;
             store.set(WriteFailure::None);
-            expect(&mut script, read, "error: TableNotFound").await;
+            script.expect(&[read], "error: TableNotFound").await;
         }
     });
 }
@@ -32,11 +32,11 @@ fn reads_notice_a_deletion_whose_answer_was_lost() {
 fn a_rejected_change_leaves_the_table_readable() {
     block_on(async {
         let (_store, mut script) = exclusive_engine().await;
-        expect(&mut script, "create t pk:S", "ok").await;
-        expect(&mut script, r#"put t {"pk": "a"}"#, "new").await;
-        expect(&mut script, "add-index t by_g g:S - keys", "ok").await;
-        expect(&mut script, "add-index t by_g g:S - keys", "error: UpdateTable").await;
-        expect(&mut script, r#"get t {"pk": "a"}"#, "{").await;
+        script.expect(&["create t pk:S"], "ok").await;
+        script.expect(&[r#"put t {"pk": "a"}"#], "new").await;
+        script.expect(&["add-index t by_g g:S - keys"], "ok").await;
+        script.expect(&["add-index t by_g g:S - keys"], "error: UpdateTable").await;
+        script.expect(&[r#"get t {"pk": "a"}"#], "{").await;
     });
 }
 
@@ -45,9 +45,4 @@ async fn exclusive_engine() -> (Arc<FailingStore>, Script) {
     let engine = Engine::open(store.clone(), EngineOptions::default()).await;
     let engine = engine.expect("an empty store opens");
     (store, Script::with_engine(engine))
-}
-
-async fn expect(script: &mut Script, command: &str, beginning: &str) {
-    let text = script.run(&[command]).await;
-    assert!(text.starts_with(beginning), "{command}: expected {beginning}, found {text}");
 }

@@ -54,16 +54,15 @@ async fn contents(store: &MemoryStore) -> BTreeMap<Vec<u8>, Vec<u8>> {
     entries
 }
 
+async fn two_nodes() -> (Arc<MemoryStore>, Arc<ManualClock>, Script, Script) {
+    let clock = Arc::new(ManualClock::new(START_MS));
+    let store = Arc::new(MemoryStore::shared());
+    let here = node(store.clone(), options(&clock), &clock).await;
+    let there = node(store.clone(), options(&clock), &clock).await;
+    (store, clock, here, there)
+}
+
 async fn count(script: &Script, table: &str) -> u64 {
     let table = script.engine().describe_table(&script.table(table)).await.unwrap();
     table.statistics.item_count
-}
-
-async fn expect(script: &mut Script, command: &[&str], beginning: &str) {
-    let text = script.run(command).await;
-    let is_error = text.starts_with("error") && !beginning.starts_with("error");
-    assert!(
-        text.starts_with(beginning) && !is_error,
-        "{command:?}: expected {beginning}, found {text}"
-    );
 }

@@ -12,18 +12,18 @@ use crate::support::commands::Script;
 fn a_write_never_misses_an_index_that_another_engine_added() {
     block_on(async {
         let (mut here, mut there) = two_engines().await;
-        expect(&mut here, &["create t pk:S"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "a", "g": "G"}"#], "new").await;
-        expect(&mut here, &["add-index t by_g g:S - keys"], "ok").await;
+        here.expect(&["create t pk:S"], "ok").await;
+        there.expect(&[r#"put t {"pk": "a", "g": "G"}"#], "new").await;
+        here.expect(&["add-index t by_g g:S - keys"], "ok").await;
 
         // Nothing has told the other engine: it finds out inside each kind of write.
-        expect(&mut there, &[r#"put t {"pk": "b", "g": "G"}"#], "new").await;
-        expect(&mut here, &["work"], "ok").await;
-        expect(&mut there, &[r#"update t {"pk": "c"} SET g = `"G"`"#], "new").await;
+        there.expect(&[r#"put t {"pk": "b", "g": "G"}"#], "new").await;
+        here.expect(&["work"], "ok").await;
+        there.expect(&[r#"update t {"pk": "c"} SET g = `"G"`"#], "new").await;
         let transaction = ["transact-write", r#"put t {"pk": "d", "g": "G"}"#];
-        expect(&mut there, &transaction, "consumed").await;
+        there.expect(&transaction, "consumed").await;
         let batch = ["batch-write", r#"put t {"pk": "e", "g": "G"}"#, r#"delete t {"pk": "a"}"#];
-        expect(&mut there, &batch, "consumed").await;
+        there.expect(&batch, "consumed").await;
 
         let found = here.run(&["query t/by_g g = `\"G\"`", "select count"]).await;
         assert!(found.starts_with("count 4 of 4"), "{found}");
@@ -35,12 +35,12 @@ fn a_write_never_misses_an_index_that_another_engine_added() {
 fn a_write_is_checked_against_the_new_definition() {
     block_on(async {
         let (mut here, mut there) = two_engines().await;
-        expect(&mut here, &["create t pk:S"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "a", "g": 1}"#], "new").await;
-        expect(&mut here, &["add-index t by_g g:S - keys"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "b", "g": 1}"#], "error: IndexKey").await;
+        here.expect(&["create t pk:S"], "ok").await;
+        there.expect(&[r#"put t {"pk": "a", "g": 1}"#], "new").await;
+        here.expect(&["add-index t by_g g:S - keys"], "ok").await;
+        there.expect(&[r#"put t {"pk": "b", "g": 1}"#], "error: IndexKey").await;
         let transaction = ["transact-write", r#"put t {"pk": "b", "g": 1}"#];
-        expect(&mut there, &transaction, "error: cancelled").await;
+        there.expect(&transaction, "error: cancelled").await;
     });
 }
 
@@ -48,17 +48,17 @@ fn a_write_is_checked_against_the_new_definition() {
 fn a_write_never_lands_in_a_table_that_another_engine_deleted() {
     block_on(async {
         let (mut here, mut there) = two_engines().await;
-        expect(&mut here, &["create t pk:S"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "a"}"#], "new").await;
-        expect(&mut here, &["drop t"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "b"}"#], "error: TableNotFound").await;
+        here.expect(&["create t pk:S"], "ok").await;
+        there.expect(&[r#"put t {"pk": "a"}"#], "new").await;
+        here.expect(&["drop t"], "ok").await;
+        there.expect(&[r#"put t {"pk": "b"}"#], "error: TableNotFound").await;
 
-        expect(&mut here, &["create t pk:S"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "c"}"#], "new").await;
-        expect(&mut here, &["drop t"], "ok").await;
-        expect(&mut here, &["create t other:N"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "d"}"#], "error: Key(Missing").await;
-        expect(&mut there, &[r#"put t {"other": 1}"#], "new").await;
+        here.expect(&["create t pk:S"], "ok").await;
+        there.expect(&[r#"put t {"pk": "c"}"#], "new").await;
+        here.expect(&["drop t"], "ok").await;
+        here.expect(&["create t other:N"], "ok").await;
+        there.expect(&[r#"put t {"pk": "d"}"#], "error: Key(Missing").await;
+        there.expect(&[r#"put t {"other": 1}"#], "new").await;
         here.check_consistency().await;
     });
 }
@@ -67,25 +67,25 @@ fn a_write_never_lands_in_a_table_that_another_engine_deleted() {
 fn a_read_sees_the_table_that_now_has_the_name() {
     block_on(async {
         let (mut here, mut there) = two_engines().await;
-        expect(&mut here, &["create t pk:S"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "a"}"#], "new").await;
+        here.expect(&["create t pk:S"], "ok").await;
+        there.expect(&[r#"put t {"pk": "a"}"#], "new").await;
         for read in READS {
-            expect(&mut here, &["drop t"], "ok").await;
-            expect(&mut there, read, "error: TableNotFound").await;
-            expect(&mut here, &["create t pk:S"], "ok").await;
-            expect(&mut here, &[r#"put t {"pk": "a", "new": true}"#], "new").await;
-            expect(&mut there, read, r#"{"new": true, "pk": "a"}"#).await;
+            here.expect(&["drop t"], "ok").await;
+            there.expect(read, "error: TableNotFound").await;
+            here.expect(&["create t pk:S"], "ok").await;
+            here.expect(&[r#"put t {"pk": "a", "new": true}"#], "new").await;
+            there.expect(read, r#"{"new": true, "pk": "a"}"#).await;
         }
         // Once more, now that the other engine holds the table: replaced without a read in between.
         for read in READS {
-            expect(&mut here, &["drop t"], "ok").await;
-            expect(&mut here, &["create t pk:S"], "ok").await;
-            expect(&mut here, &[r#"put t {"pk": "a", "newer": true}"#], "new").await;
-            expect(&mut there, read, r#"{"newer": true, "pk": "a"}"#).await;
+            here.expect(&["drop t"], "ok").await;
+            here.expect(&["create t pk:S"], "ok").await;
+            here.expect(&[r#"put t {"pk": "a", "newer": true}"#], "new").await;
+            there.expect(read, r#"{"newer": true, "pk": "a"}"#).await;
         }
-        expect(&mut here, &["add-index t by_pk pk:S - all"], "ok").await;
-        expect(&mut here, &["work"], "ok").await;
-        expect(&mut there, &[r#"query t/by_pk pk = `"a"`"#], "{").await;
+        here.expect(&["add-index t by_pk pk:S - all"], "ok").await;
+        here.expect(&["work"], "ok").await;
+        there.expect(&[r#"query t/by_pk pk = `"a"`"#], "{").await;
     });
 }
 
@@ -106,9 +106,4 @@ async fn two_engines() -> (Script, Script) {
     }
     let there = scripts.pop().expect("two engines");
     (scripts.pop().expect("two engines"), there)
-}
-
-async fn expect(script: &mut Script, command: &[&str], beginning: &str) {
-    let text = script.run(command).await;
-    assert!(text.starts_with(beginning), "{command:?}: expected {beginning}, found {text}");
 }

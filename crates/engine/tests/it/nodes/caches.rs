@@ -12,7 +12,7 @@ use zenobe_store::failing::{FailingStore, WriteFailure};
 use zenobe_store::memory::MemoryStore;
 use zenobe_store::{Error, Store};
 
-use super::{START_MS, expect, node, options};
+use super::{START_MS, node, options};
 use crate::support::commands::Script;
 use crate::support::notation::parse_item;
 
@@ -36,8 +36,8 @@ impl World {
             EngineOptions { item_cache: cache, query_cache: cache, ..options(&clock) };
         let mut cached = node(Arc::clone(&store), with_caches, &clock).await;
         let mut other = node(store, options(&clock), &clock).await;
-        expect(&mut cached, &["create t pk:S", "gsi g g:S - all"], "ok").await;
-        expect(&mut other, &[r#"put t {"pk": "a", "g": "x", "v": 1}"#], "new").await;
+        cached.expect(&["create t pk:S", "gsi g g:S - all"], "ok").await;
+        other.expect(&[r#"put t {"pk": "a", "g": "x", "v": 1}"#], "new").await;
         World { clock, cached, other }
     }
 
@@ -122,11 +122,11 @@ async fn writes_of_this_node_show_at_once() {
 async fn a_failed_write_changes_nothing_here() {
     let mut world = World::new().await;
     let failing = [r#"put t {"pk": "a", "v": 5}"#, "if attribute_not_exists(pk)"];
-    expect(&mut world.cached, &failing, "error: condition failed").await;
+    world.cached.expect(&failing, "error: condition failed").await;
     // It is not cached either.
     world.check(r#"{"v": 1}"#, 0.5).await;
     world.put_elsewhere(2).await;
-    expect(&mut world.cached, &failing, "error: condition failed").await;
+    world.cached.expect(&failing, "error: condition failed").await;
     world.check(r#"{"v": 1}"#, 0.0).await;
 }
 
@@ -243,41 +243,41 @@ async fn a_page_answers_the_same_request_for_its_time_whatever_is_written() {
 async fn a_page_belongs_to_one_definition_of_its_table() {
     let mut world = World::new().await;
     let query = [r#"query t/g g = `"x"`"#];
-    expect(&mut world.cached, &query, "{").await;
-    expect(&mut world.cached, &["drop-index t g"], "ok").await;
-    expect(&mut world.cached, &["work"], "ok").await;
-    expect(&mut world.cached, &query, "error: IndexNotFound").await;
+    world.cached.expect(&query, "{").await;
+    world.cached.expect(&["drop-index t g"], "ok").await;
+    world.cached.expect(&["work"], "ok").await;
+    world.cached.expect(&query, "error: IndexNotFound").await;
 }
 
 #[tokio::test]
 async fn a_table_that_is_created_again_starts_without_entries() {
     let mut world = World::new().await;
     world.check(r#"{"v": 1}"#, 0.5).await;
-    expect(&mut world.cached, &["scan t"], "{").await;
-    expect(&mut world.cached, &["drop t"], "ok").await;
-    expect(&mut world.cached, &[r#"get t {"pk": "a"}"#], "error: TableNotFound").await;
-    expect(&mut world.cached, &["create t pk:S"], "ok").await;
+    world.cached.expect(&["scan t"], "{").await;
+    world.cached.expect(&["drop t"], "ok").await;
+    world.cached.expect(&[r#"get t {"pk": "a"}"#], "error: TableNotFound").await;
+    world.cached.expect(&["create t pk:S"], "ok").await;
     world.check("nothing", 0.5).await;
-    expect(&mut world.cached, &["scan t"], "count 0").await;
+    world.cached.expect(&["scan t"], "count 0").await;
 
     // Elsewhere: this node notices with its next look at the definitions.
-    expect(&mut world.other, &["drop t"], "ok").await;
-    expect(&mut world.other, &["create t pk:S"], "ok").await;
+    world.other.expect(&["drop t"], "ok").await;
+    world.other.expect(&["create t pk:S"], "ok").await;
     world.put_elsewhere(9).await;
-    expect(&mut world.cached, &["work"], "ok").await;
+    world.cached.expect(&["work"], "ok").await;
     world.check(r#"{"v": 9}"#, 0.5).await;
 }
 
 #[tokio::test]
 async fn background_work_removes_entries_and_adds_none() {
     let mut world = World::new().await;
-    expect(&mut world.cached, &["ttl t on e"], "ok").await;
+    world.cached.expect(&["ttl t on e"], "ok").await;
     let due = START_MS / 1_000 + 10;
     let put = format!(r#"put t {{"pk": "a", "e": {due}, "v": 1}}"#);
-    expect(&mut world.cached, &[&put], "old").await;
+    world.cached.expect(&[&put], "old").await;
     world.check(r#"{"v": 1}"#, 0.0).await;
     world.clock.advance_ms(12_000);
-    expect(&mut world.cached, &["work"], "ok").await;
+    world.cached.expect(&["work"], "ok").await;
     assert_eq!(world.items().entries, 0);
     world.check("nothing", 0.5).await;
 }
@@ -302,13 +302,13 @@ async fn a_write_with_an_unknown_outcome_leaves_no_entry() {
     world.check(r#"{"v": 1}"#, 0.5).await;
     let away = Error::Unavailable { detail: "away".to_owned() };
     store.set(WriteFailure::Refused(away));
-    expect(&mut world.cached, &[r#"put t {"pk": "a", "v": 2}"#], "error: ").await;
+    world.cached.expect(&[r#"put t {"pk": "a", "v": 2}"#], "error: ").await;
     store.set(WriteFailure::None);
     // Nothing was written, and nothing changes.
     world.check(r#"{"v": 1}"#, 0.0).await;
     let lost = Error::Uncertain { detail: "the answer was lost".to_owned() };
     store.set(WriteFailure::AnswerLost(lost));
-    expect(&mut world.cached, &[r#"put t {"pk": "a", "v": 2}"#], "error: ").await;
+    world.cached.expect(&[r#"put t {"pk": "a", "v": 2}"#], "error: ").await;
     store.set(WriteFailure::None);
     // For a while nothing is kept, because the write might be committed only now.
     for _ in 0..2 {

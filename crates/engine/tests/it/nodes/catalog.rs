@@ -3,20 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zenobe_engine::clock::ManualClock;
-use zenobe_store::memory::MemoryStore;
-
-use super::{START_MS, contents, count, expect, node, options};
+use super::{contents, count, two_nodes};
 use crate::support::block_on;
-use crate::support::commands::Script;
-
-async fn two_nodes() -> (Arc<MemoryStore>, Script, Script) {
-    let clock = Arc::new(ManualClock::new(START_MS));
-    let store = Arc::new(MemoryStore::shared());
-    let here = node(store.clone(), options(&clock), &clock).await;
-    let there = node(store.clone(), options(&clock), &clock).await;
-    (store, here, there)
-}
 
 /// Requests that fit the table that now has the name, but not the previous one. Each is the first
 /// that a node with the old definition gets.
@@ -41,13 +29,13 @@ fn an_outdated_definition_refuses_nothing() {
     ];
     block_on(async {
         for (request, answer) in REQUESTS {
-            let (_store, mut here, mut there) = two_nodes().await;
-            expect(&mut here, &["create t pk:S"], "ok").await;
-            expect(&mut there, &[r#"put t {"pk": "a"}"#], "new").await;
-            expect(&mut here, &["drop t"], "ok").await;
-            expect(&mut here, &["create t id:N"], "ok").await;
-            expect(&mut here, &[r#"put t {"id": 0}"#], "new").await;
-            expect(&mut there, request, answer).await;
+            let (_store, _, mut here, mut there) = two_nodes().await;
+            here.expect(&["create t pk:S"], "ok").await;
+            there.expect(&[r#"put t {"pk": "a"}"#], "new").await;
+            here.expect(&["drop t"], "ok").await;
+            here.expect(&["create t id:N"], "ok").await;
+            here.expect(&[r#"put t {"id": 0}"#], "new").await;
+            there.expect(request, answer).await;
         }
     });
 }
@@ -56,15 +44,15 @@ fn an_outdated_definition_refuses_nothing() {
 #[test]
 fn an_outdated_definition_lets_nothing_pass() {
     block_on(async {
-        let (_store, mut here, mut there) = two_nodes().await;
-        expect(&mut here, &["create t pk:S sk:N"], "ok").await;
-        expect(&mut there, &[r#"put t {"pk": "a", "sk": 1}"#], "new").await;
-        expect(&mut here, &["drop t"], "ok").await;
-        expect(&mut here, &["create t pk:S"], "ok").await;
+        let (_store, _, mut here, mut there) = two_nodes().await;
+        here.expect(&["create t pk:S sk:N"], "ok").await;
+        there.expect(&[r#"put t {"pk": "a", "sk": 1}"#], "new").await;
+        here.expect(&["drop t"], "ok").await;
+        here.expect(&["create t pk:S"], "ok").await;
         // Two items with the old key, one with the new.
         let twice =
             ["batch-write", r#"put t {"pk": "a", "sk": 1}"#, r#"put t {"pk": "a", "sk": 2}"#];
-        expect(&mut there, &twice, "error: DuplicateKeys").await;
+        there.expect(&twice, "error: DuplicateKeys").await;
         assert_eq!(count(&here, "t").await, 0);
     });
 }
@@ -73,41 +61,41 @@ fn an_outdated_definition_lets_nothing_pass() {
 #[test]
 fn work_is_done_on_tables_of_other_nodes() {
     block_on(async {
-        let (store, mut here, mut there) = two_nodes().await;
-        expect(&mut there, &["work"], "ok").await;
-        expect(&mut here, &["create t pk:S"], "ok").await;
+        let (store, _, mut here, mut there) = two_nodes().await;
+        there.expect(&["work"], "ok").await;
+        here.expect(&["create t pk:S"], "ok").await;
         here.run(&[r#"repeat 0..30 put t {"pk": "$i", "g": "G", "e": 1699999999}"#]).await;
-        expect(&mut here, &["add-index t by_g g:S - keys"], "ok").await;
-        expect(&mut here, &["ttl t on e"], "ok").await;
+        here.expect(&["add-index t by_g g:S - keys"], "ok").await;
+        here.expect(&["ttl t on e"], "ok").await;
         // The first node has the work, and does nothing.
-        expect(&mut here, &["work"], "ok").await;
+        here.expect(&["work"], "ok").await;
         assert_eq!(count(&here, "t").await, 30);
-        expect(&mut there, &["work"], "ok").await;
+        there.expect(&["work"], "ok").await;
         assert_eq!(there.engine().expired_items(), 30);
-        expect(&mut here, &["scan t/by_g"], "").await;
+        here.expect(&["scan t/by_g"], "").await;
         assert_eq!(here.engine().check_consistency(&here.table("t")).await.unwrap(), []);
 
         here.run(&[r#"repeat 0..2500 put t {"pk": "$i", "g": "G"}"#]).await;
-        expect(&mut here, &["drop t"], "ok").await;
+        here.expect(&["drop t"], "ok").await;
         let of_table = |entries: &std::collections::BTreeMap<Vec<u8>, Vec<u8>>| {
             entries.keys().filter(|key| b"TGNEJ".contains(&key[0])).count()
         };
         assert!(of_table(&contents(&store).await) > 5_000, "its entries are garbage now");
-        expect(&mut here, &["create t pk:S"], "ok").await;
-        expect(&mut there, &["scan t"], "count 0").await;
-        expect(&mut there, &["work"], "ok").await;
+        here.expect(&["create t pk:S"], "ok").await;
+        there.expect(&["scan t"], "count 0").await;
+        there.expect(&["work"], "ok").await;
         assert_eq!(of_table(&contents(&store).await), 0);
     });
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_is_followed_within_a_second() {
-    let (_store, mut here, there) = two_nodes().await;
+    let (_store, _, mut here, there) = two_nodes().await;
     let background = tokio::spawn(Arc::clone(there.engine()).run_background());
     tokio::time::sleep(Duration::from_secs(5)).await;
-    expect(&mut here, &["create t pk:S"], "ok").await;
+    here.expect(&["create t pk:S"], "ok").await;
     here.run(&[r#"repeat 0..30 put t {"pk": "$i", "g": "G"}"#]).await;
-    expect(&mut here, &["add-index t by_g g:S - keys"], "ok").await;
+    here.expect(&["add-index t by_g g:S - keys"], "ok").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let found = here.run(&["query t/by_g g = `\"G\"`", "select count"]).await;
     assert!(found.starts_with("count 30 of 30"), "{found}");
@@ -119,17 +107,17 @@ async fn a_change_is_followed_within_a_second() {
 #[test]
 fn an_expiry_index_begins_empty() {
     block_on(async {
-        let (_store, mut here, mut there) = two_nodes().await;
-        expect(&mut there, &["work"], "ok").await;
-        expect(&mut here, &["create t pk:S"], "ok").await;
-        expect(&mut here, &["ttl t on e"], "ok").await;
+        let (_store, _, mut here, mut there) = two_nodes().await;
+        there.expect(&["work"], "ok").await;
+        here.expect(&["create t pk:S"], "ok").await;
+        here.expect(&["ttl t on e"], "ok").await;
         here.run(&[r#"repeat 0..30 put t {"pk": "$i", "e": 1699999999, "f": 1800000000}"#]).await;
-        expect(&mut here, &["ttl t off e"], "ok").await;
+        here.expect(&["ttl t off e"], "ok").await;
         let found = here.engine().check_consistency(&here.table("t")).await.unwrap();
         assert_eq!(found, [], "what is left of the index is garbage, not damage");
-        expect(&mut here, &["ttl t on f"], "ok").await;
-        expect(&mut here, &[r#"put t {"pk": "new", "f": 1800000000}"#], "new").await;
-        expect(&mut there, &["work"], "ok").await;
+        here.expect(&["ttl t on f"], "ok").await;
+        here.expect(&[r#"put t {"pk": "new", "f": 1800000000}"#], "new").await;
+        there.expect(&["work"], "ok").await;
         assert_eq!(here.engine().check_consistency(&here.table("t")).await.unwrap(), []);
         assert_eq!(count(&here, "t").await, 31);
     });

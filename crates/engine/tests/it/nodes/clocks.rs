@@ -9,7 +9,7 @@ use zenobe_engine::{Engine, EngineOptions, StreamOptions, keyspace};
 use zenobe_store::Reader;
 use zenobe_store::memory::MemoryStore;
 
-use super::{HOUR_MS, MINUTE_MS, START_MS, count, expect, node, options};
+use super::{HOUR_MS, MINUTE_MS, START_MS, count, node, options};
 use crate::support::block_on;
 use crate::support::commands::Script;
 use crate::support::streams::{description, names, records};
@@ -51,7 +51,7 @@ impl World {
 
     /// Background work of the node whose clock is ahead. It holds all leases.
     async fn work(&mut self) {
-        expect(&mut self.fast, &["work"], "ok").await;
+        self.fast.expect(&["work"], "ok").await;
     }
 }
 
@@ -59,12 +59,13 @@ impl World {
 fn times_of_records_never_descend() {
     block_on(async {
         let mut world = World::new().await;
-        expect(&mut world.slow, &["create t pk:S"], "ok").await;
-        expect(&mut world.slow, &["stream t new"], "ok").await;
+        world.slow.expect(&["create t pk:S"], "ok").await;
+        world.slow.expect(&["stream t new"], "ok").await;
         for number in 0..10 {
             let put = format!(r#"put t {{"pk": "{number}"}}"#);
             let World { slow, fast, .. } = &mut world;
-            expect(if number % 2 == 0 { slow } else { fast }, &[&put], "new").await;
+            let node = if number % 2 == 0 { slow } else { fast };
+            node.expect(&[&put], "new").await;
             world.pass(1_000);
         }
         let stream = names(world.slow.engine(), &world.slow.table("t")).await.unwrap().remove(0);
@@ -83,13 +84,13 @@ fn shards_stay_in_the_order_of_their_opening() {
             options.streams = StreamOptions { shard_records_max: Some(1), ..options.streams };
         };
         let mut world = World::with(full).await;
-        expect(&mut world.fast, &["create t pk:S"], "ok").await;
-        expect(&mut world.fast, &["stream t new"], "ok").await;
+        world.fast.expect(&["create t pk:S"], "ok").await;
+        world.fast.expect(&["stream t new"], "ok").await;
         for number in 0..4 {
             let World { slow, fast, .. } = &mut world;
             let script = if number % 2 == 0 { slow } else { fast };
-            expect(script, &[&format!(r#"put t {{"pk": "{number}"}}"#)], "new").await;
-            expect(script, &["work"], "ok").await;
+            script.expect(&[&format!(r#"put t {{"pk": "{number}"}}"#)], "new").await;
+            script.expect(&["work"], "ok").await;
         }
         let stream = names(world.slow.engine(), &world.slow.table("t")).await.unwrap().remove(0);
         let shards = description(world.slow.engine(), &stream).await.unwrap().shards;
@@ -107,20 +108,20 @@ fn a_token_is_not_forgotten_early() {
     block_on(async {
         let mut world = World::new().await;
         world.work().await;
-        expect(&mut world.slow, &["create t pk:S"], "ok").await;
+        world.slow.expect(&["create t pk:S"], "ok").await;
         let once = ["transact-write", r#"update t {"pk": "a"} ADD n `1`"#, "token once"];
-        expect(&mut world.slow, &once, "consumed").await;
+        world.slow.expect(&once, "consumed").await;
         for minutes in [6, 3] {
             world.pass(minutes * MINUTE_MS);
             world.work().await;
-            expect(&mut world.fast, &once, "consumed").await;
+            world.fast.expect(&once, "consumed").await;
             let item = world.slow.run(&[r#"get t {"pk": "a"}"#]).await;
             assert!(item.starts_with(r#"{"n": 1,"#), "{item}");
         }
         // Once every clock agrees that it has expired, it is forgotten.
         world.pass(20 * MINUTE_MS);
         world.work().await;
-        expect(&mut world.slow, &once, "consumed").await;
+        world.slow.expect(&once, "consumed").await;
         let item = world.slow.run(&[r#"get t {"pk": "a"}"#]).await;
         assert!(item.starts_with(r#"{"n": 2,"#), "{item}");
     });
@@ -130,11 +131,11 @@ fn a_token_is_not_forgotten_early() {
 fn an_item_does_not_expire_early() {
     block_on(async {
         let mut world = World::new().await;
-        expect(&mut world.slow, &["create t pk:S"], "ok").await;
-        expect(&mut world.slow, &["ttl t on e"], "ok").await;
+        world.slow.expect(&["create t pk:S"], "ok").await;
+        world.slow.expect(&["ttl t on e"], "ok").await;
         let expires_s = (START_MS + 10 * MINUTE_MS) / 1_000;
         let put = format!(r#"put t {{"pk": "a", "e": {expires_s}}}"#);
-        expect(&mut world.slow, &[&put], "new").await;
+        world.slow.expect(&[&put], "new").await;
         // Past by the clock of the working node, and by no other.
         world.pass(6 * MINUTE_MS);
         world.work().await;
@@ -149,9 +150,9 @@ fn an_item_does_not_expire_early() {
 fn records_and_iterators_live_as_long_as_they_should() {
     block_on(async {
         let mut world = World::new().await;
-        expect(&mut world.slow, &["create t pk:S"], "ok").await;
-        expect(&mut world.slow, &["stream t new"], "ok").await;
-        expect(&mut world.slow, &[r#"put t {"pk": "a"}"#], "new").await;
+        world.slow.expect(&["create t pk:S"], "ok").await;
+        world.slow.expect(&["stream t new"], "ok").await;
+        world.slow.expect(&[r#"put t {"pk": "a"}"#], "new").await;
         let (slow, fast) = (world.slow.engine().clone(), world.fast.engine().clone());
         let stream = names(&slow, &world.slow.table("t")).await.unwrap().remove(0);
         let shard = description(&slow, &stream).await.unwrap().shards[0].id.to_string();
@@ -201,16 +202,16 @@ fn the_last_time_seen_never_goes_back() {
 fn a_restore_of_the_latest_state_has_what_a_node_with_a_fast_clock_wrote() {
     block_on(async {
         let mut world = World::new().await;
-        expect(&mut world.slow, &["create t pk:S"], "ok").await;
+        world.slow.expect(&["create t pk:S"], "ok").await;
         let name = world.slow.table("t");
         world.slow.engine().update_continuous_backups(&name, true, None).await.unwrap();
-        expect(&mut world.fast, &[r#"put t {"pk": "a"}"#], "new").await;
+        world.fast.expect(&[r#"put t {"pk": "a"}"#], "new").await;
         let source = RestoreFrom::Table { name, time: RestoreTime::Latest };
         let (target, overrides) = (world.slow.table("u"), RestoreOverrides::default());
         let request = RestoreTable { source, target, overrides };
         world.slow.engine().restore_table(request).await.unwrap();
-        expect(&mut world.fast, &[r#"put t {"pk": "later"}"#], "new").await;
-        expect(&mut world.slow, &["work"], "ok").await;
+        world.fast.expect(&[r#"put t {"pk": "later"}"#], "new").await;
+        world.slow.expect(&["work"], "ok").await;
         assert_eq!(count(&world.slow, "u").await, 1);
     });
 }

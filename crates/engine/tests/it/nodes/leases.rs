@@ -11,23 +11,15 @@ use zenobe_engine::keyspace;
 use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
 
-use super::{PERIOD, START_MS, count, expect, node, options};
+use super::{PERIOD, START_MS, count, node, options, two_nodes};
 use crate::support::commands::Script;
 
 /// An item that has expired, in a table with time to live.
 async fn expired_item(script: &mut Script, clock: &ManualClock) {
-    expect(script, &["create t pk:S"], "ok").await;
-    expect(script, &["ttl t on e"], "ok").await;
-    expect(script, &[&format!(r#"put t {{"pk": "a", "e": {}}}"#, START_MS / 1_000)], "new").await;
+    script.expect(&["create t pk:S"], "ok").await;
+    script.expect(&["ttl t on e"], "ok").await;
+    script.expect(&[&format!(r#"put t {{"pk": "a", "e": {}}}"#, START_MS / 1_000)], "new").await;
     clock.advance_ms(10_000);
-}
-
-async fn two_nodes() -> (Arc<MemoryStore>, Arc<ManualClock>, Script, Script) {
-    let clock = Arc::new(ManualClock::new(START_MS));
-    let store = Arc::new(MemoryStore::shared());
-    let here = node(store.clone(), options(&clock), &clock).await;
-    let there = node(store.clone(), options(&clock), &clock).await;
-    (store, clock, here, there)
 }
 
 async fn holder(script: &Script, work: &str) -> Option<String> {
@@ -123,22 +115,22 @@ async fn a_node_that_was_paused_past_its_lease_writes_nothing() {
     arrived.acquire().await.unwrap().forget();
     // Its step has read everything and is about to write. The other node watches, waits, and takes
     // over.
-    expect(&mut other, &["work"], "ok").await;
+    other.expect(&["work"], "ok").await;
     assert_eq!(count(&other, "t").await, 1, "not while the lease may hold");
     tokio::time::advance(PERIOD).await;
-    expect(&mut other, &["work"], "ok").await;
+    other.expect(&["work"], "ok").await;
     assert_eq!(other.engine().expired_items(), 1);
     // The expired item is written again, and expires again: the paused node must not be the one
     // that deletes it.
     let put = format!(r#"put t {{"pk": "a", "e": {}}}"#, START_MS / 1_000);
-    expect(&mut other, &[&put], "new").await;
+    other.expect(&[&put], "new").await;
 
     gate.add_permits(1_000);
     let outcome = work.await.unwrap();
     assert!(matches!(outcome, Err(Error::LeaseLost { .. })), "{outcome:?}");
     assert_eq!(paused.engine().expired_items(), 0);
     assert_eq!(count(&paused, "t").await, 1);
-    expect(&mut paused, &["work"], "ok").await;
+    paused.expect(&["work"], "ok").await;
     assert_eq!(count(&paused, "t").await, 1, "the other node still has the lease");
 }
 
@@ -180,7 +172,7 @@ async fn an_engine_alone_needs_no_leases() {
     let store = Arc::new(MemoryStore::new());
     let mut alone = node(store, options(&clock), &clock).await;
     expired_item(&mut alone, &clock).await;
-    expect(&mut alone, &["work"], "ok").await;
+    alone.expect(&["work"], "ok").await;
     assert_eq!(count(&alone, "t").await, 0);
     assert_eq!(alone.engine().leases().await.unwrap(), []);
     assert_eq!(alone.engine().nodes().await.unwrap(), []);

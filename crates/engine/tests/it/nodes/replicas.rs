@@ -12,7 +12,7 @@ use zenobe_store::{
     Direction, Error, Key, KeyRange, Reader, Replica, Result, Store, Value, Visitor,
 };
 
-use super::{START_MS, expect, node, options};
+use super::{START_MS, node, options};
 
 /// A shared store with a copy that stands still.
 struct CopiedStore {
@@ -84,10 +84,10 @@ async fn eventually_consistent_reads_see_the_copy_and_others_the_store() {
     let below: Arc<dyn Store> = Arc::new(MemoryStore::shared());
     let store = Arc::new(CopiedStore { below, copy: Mutex::default() });
     let mut script = node(store.clone(), options(&clock), &clock).await;
-    expect(&mut script, &["create t pk:S", "gsi g g:S - all"], "ok").await;
-    expect(&mut script, &[r#"put t {"pk": "a", "g": "x", "v": 1}"#], "new").await;
+    script.expect(&["create t pk:S", "gsi g g:S - all"], "ok").await;
+    script.expect(&[r#"put t {"pk": "a", "g": "x", "v": 1}"#], "new").await;
     store.freeze();
-    expect(&mut script, &[r#"put t {"pk": "a", "g": "x", "v": 2}"#], "old").await;
+    script.expect(&[r#"put t {"pk": "a", "g": "x", "v": 2}"#], "old").await;
     let (old, new) = (r#""v": 1"#, r#""v": 2"#);
     for read in READS {
         let eventual = script.run(read).await;
@@ -101,8 +101,8 @@ async fn eventually_consistent_reads_see_the_copy_and_others_the_store() {
     assert!(transaction.contains(new), "{transaction}");
 
     // A copy that knows another definition, or none, is not asked twice.
-    expect(&mut script, &["create u pk:S"], "ok").await;
-    expect(&mut script, &[r#"put u {"pk": "a", "v": 2}"#], "new").await;
+    script.expect(&["create u pk:S"], "ok").await;
+    script.expect(&[r#"put u {"pk": "a", "v": 2}"#], "new").await;
     for read in [r#"get u {"pk": "a"}"#, "scan u"] {
         let found = script.run(&[read]).await;
         assert!(found.contains(new), "{read}: {found}");
@@ -124,10 +124,10 @@ async fn the_cache_of_items_is_not_filled_from_the_copy() {
     let cache = CacheOptions { size_bytes_max: 1 << 20, time_to_live_ms: 1_000 };
     let with_cache = EngineOptions { item_cache: Some(cache), ..options(&clock) };
     let mut script = node(store.clone(), with_cache, &clock).await;
-    expect(&mut script, &["create t pk:S"], "ok").await;
-    expect(&mut script, &[r#"put t {"pk": "a", "v": 1}"#], "new").await;
+    script.expect(&["create t pk:S"], "ok").await;
+    script.expect(&[r#"put t {"pk": "a", "v": 1}"#], "new").await;
     store.freeze();
-    expect(&mut script, &[r#"put t {"pk": "a", "v": 2}"#], "old").await;
+    script.expect(&[r#"put t {"pk": "a", "v": 2}"#], "old").await;
     clock.advance_ms(1_000);
     for read in [&[r#"get t {"pk": "a"}"#][..], &["batch-get", r#"get t {"pk": "a"}"#]] {
         let found = script.run(read).await;

@@ -11,7 +11,7 @@ use zenobe_engine::{Engine, EngineOptions, keyspace};
 use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
 
-use super::{HOUR_MS, START_MS, contents, count, expect, node, options};
+use super::{HOUR_MS, START_MS, contents, count, node, options};
 use crate::support::block_on;
 use crate::support::commands::Script;
 
@@ -43,25 +43,25 @@ fn steal_before_writes(
 /// Pending work of every kind.
 async fn unfinished(script: &mut Script, clock: &ManualClock) {
     let second = START_MS / 1_000;
-    expect(script, &["create expiring pk:S"], "ok").await;
-    expect(script, &["ttl expiring on e"], "ok").await;
+    script.expect(&["create expiring pk:S"], "ok").await;
+    script.expect(&["ttl expiring on e"], "ok").await;
     let put = format!(r#"repeat 0..100 put expiring {{"pk": "$i", "e": {second}}}"#);
     script.run(&[&put]).await;
 
     for table in ["indexed", "late", "dropped"] {
-        expect(script, &[&format!("create {table} pk:S")], "ok").await;
+        script.expect(&[&format!("create {table} pk:S")], "ok").await;
         let put = format!(r#"repeat 0..20 put {table} {{"pk": "$i", "g": "G", "e": 1}}"#);
         script.run(&[&put]).await;
     }
-    expect(script, &["add-index indexed by_g g:S - keys"], "ok").await;
-    expect(script, &["ttl late on e"], "ok").await;
-    expect(script, &["drop dropped"], "ok").await;
+    script.expect(&["add-index indexed by_g g:S - keys"], "ok").await;
+    script.expect(&["ttl late on e"], "ok").await;
+    script.expect(&["drop dropped"], "ok").await;
 
-    expect(script, &["create streamed pk:S"], "ok").await;
-    expect(script, &["stream streamed new"], "ok").await;
-    expect(script, &[r#"put streamed {"pk": "a"}"#], "new").await;
+    script.expect(&["create streamed pk:S"], "ok").await;
+    script.expect(&["stream streamed new"], "ok").await;
+    script.expect(&[r#"put streamed {"pk": "a"}"#], "new").await;
     let transaction = ["transact-write", r#"put streamed {"pk": "b"}"#, "token t"];
-    expect(script, &transaction, "consumed").await;
+    script.expect(&transaction, "consumed").await;
     clock.advance_ms(5 * HOUR_MS);
 }
 
@@ -85,7 +85,7 @@ fn a_step_whose_lease_was_stolen_writes_nothing() {
         assert_eq!(victim.engine().expired_items(), 0);
 
         // The engine that took the leases can do the work.
-        expect(&mut thief, &["work"], "ok").await;
+        thief.expect(&["work"], "ok").await;
         assert_eq!(count(&victim, "expiring").await, 0);
         assert_eq!(thief.engine().expired_items(), 100);
         let found = victim.run(&["query indexed/by_g g = `\"G\"`", "select count"]).await;

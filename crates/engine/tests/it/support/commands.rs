@@ -58,6 +58,16 @@ impl Script {
         }
     }
 
+    /// Runs a command whose output begins like this. No error does, unless one is expected.
+    pub async fn expect(&mut self, command: &[&str], beginning: &str) {
+        let text = self.run(command).await;
+        let is_error = text.starts_with("error") && !beginning.starts_with("error");
+        assert!(
+            text.starts_with(beginning) && !is_error,
+            "{command:?}: expected {beginning}, found {text}"
+        );
+    }
+
     pub fn engine(&self) -> &Arc<Engine> {
         &self.fixture.engine
     }
