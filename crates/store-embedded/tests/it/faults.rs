@@ -3,7 +3,7 @@
 //! A child process does a little of everything: it creates a store, writes, flushes, reuses logs, closes and opens it
 //! again. Its calls are counted once. Then it runs anew for each of them, and that call fails.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -41,10 +41,10 @@ fn child_works_on_a_faulty_disk() {
         std::env::var_os(CONTROL_VARIABLE).expect("the parent says where the control file is");
     let control = Control::open(Path::new(&control)).unwrap();
     let mut acknowledged = Progress::new();
-    say("");
+    process::say("");
     for _ in 0..2 {
         let store = open(&directory, &control);
-        assert_at_least(&ledger::check(&store).unwrap(), &acknowledged);
+        ledger::assert_at_least(&ledger::check(&store).unwrap(), &acknowledged);
         for _ in 0..STEPS {
             for writer in 0..ledger::WRITERS {
                 work(&store, &control, writer, &mut acknowledged);
@@ -53,7 +53,7 @@ fn child_works_on_a_faulty_disk() {
         block_on(store.close()).unwrap();
     }
     let progress = acknowledged.iter().map(|(writer, number)| format!(" {writer}:{number}"));
-    say(&format!("done{}", progress.collect::<String>()));
+    process::say(&format!("done{}", progress.collect::<String>()));
 }
 
 /// A store that cannot be opened says so, and opens when the fault is gone.
@@ -78,7 +78,7 @@ fn work(store: &EmbeddedStore, control: &Control, writer: u64, acknowledged: &mu
         matches!(failed, Error::Uncertain { .. } | Error::Io { .. } | Error::WritesRefused { .. });
     assert!(is_expected, "{failed:?}");
     assert!(control.failed() > 0, "no call has failed, but: {failed}");
-    assert_at_least(&ledger::check(store).unwrap(), acknowledged);
+    ledger::assert_at_least(&ledger::check(store).unwrap(), acknowledged);
     control.lift();
     let deadline = Instant::now() + RECOVERY_TIME_MAX;
     while store.statistics().write_failure.is_some() {
@@ -88,24 +88,12 @@ fn work(store: &EmbeddedStore, control: &Control, writer: u64, acknowledged: &mu
     }
     let number = ledger::step(store, writer).expect("the store has recovered");
     acknowledge(acknowledged, writer, number);
-    assert_at_least(&ledger::check(store).unwrap(), acknowledged);
+    ledger::assert_at_least(&ledger::check(store).unwrap(), acknowledged);
 }
 
 fn acknowledge(acknowledged: &mut Progress, writer: u64, number: u64) {
-    say(&format!("ack {writer} {number}"));
+    process::say(&format!("ack {writer} {number}"));
     acknowledged.insert(writer, number);
-}
-
-fn assert_at_least(found: &Progress, acknowledged: &Progress) {
-    for (writer, number) in acknowledged {
-        assert!(found[writer] >= *number, "{found:?}, acknowledged {acknowledged:?}");
-    }
-}
-
-fn say(line: &str) {
-    let mut output = std::io::stdout().lock();
-    output.write_all(format!("{line}\n").as_bytes()).unwrap();
-    output.flush().unwrap();
 }
 
 /// Runs the child with a fault. Yields how many calls of its kinds there were, and what the child acknowledged.
@@ -136,7 +124,7 @@ fn check(fault: DiskFault) {
     let scratch = tempdir().unwrap();
     let (_, acknowledged) = run(fault, scratch.path());
     let store = EmbeddedStore::open(scratch.path().join("store"), options()).unwrap();
-    assert_at_least(&ledger::check(&store).unwrap(), &acknowledged);
+    ledger::assert_at_least(&ledger::check(&store).unwrap(), &acknowledged);
     drop(store);
     cut_power(fault, scratch.path());
 }
@@ -263,7 +251,7 @@ fn child_meets_a_slow_disk() {
     });
     let found = ledger::check(&store).unwrap();
     assert_eq!(found.values().sum::<u64>(), 1 + ledger::WRITERS);
-    say("\ndone");
+    process::say("\ndone");
 }
 
 #[test]

@@ -130,3 +130,10 @@ fn scan(
     };
     block_on(reader.scan(range, Direction::Forward, &mut visit))
 }
+
+/// Nothing that was acknowledged is gone.
+pub fn assert_at_least(found: &Progress, acknowledged: &Progress) {
+    for (writer, number) in acknowledged {
+        assert!(found[writer] >= *number, "{found:?}, acknowledged {acknowledged:?}");
+    }
+}

@@ -7,7 +7,7 @@
 //! `ZENOBE_POWER_CUT_TRACE` names one to be cut again.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn child_works_on_a_new_store() {
     live(&directory, STEPS);
     let store = open(&directory);
     block_on(store.checkpoint(&directory.join(CHECKPOINT))).unwrap();
-    say("ack checkpoint");
+    process::say("ack checkpoint");
     drop(store);
     live(&directory, STEPS);
 }
@@ -61,26 +61,19 @@ fn open(directory: &Path) -> EmbeddedStore {
 /// All writers at once, each acknowledging its steps.
 fn live(directory: &Path, steps: u64) {
     let store = open(directory);
-    say("");
+    process::say("");
     std::thread::scope(|scope| {
         for writer in 0..ledger::WRITERS {
             let store = &store;
             scope.spawn(move || {
                 for _ in 0..steps {
                     let number = ledger::step(store, writer).unwrap();
-                    say(&format!("ack {writer} {number}"));
+                    process::say(&format!("ack {writer} {number}"));
                 }
             });
         }
     });
     block_on(store.close()).unwrap();
-}
-
-/// One call for a line, so that an acknowledgement is one record.
-fn say(line: &str) {
-    let mut output = std::io::stdout().lock();
-    output.write_all(format!("{line}\n").as_bytes()).unwrap();
-    output.flush().unwrap();
 }
 
 /// Runs a child on a directory, recorded.

@@ -1,5 +1,6 @@
 //! Running a part of a test in a child process, by executing this test binary again.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -33,4 +34,11 @@ fn set_up(command: &mut Command, test: &str, directory: &Path) {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit());
+}
+
+/// One call for a line, so that an acknowledgement is one record.
+pub fn say(line: &str) {
+    let mut output = std::io::stdout().lock();
+    output.write_all(format!("{line}\n").as_bytes()).unwrap();
+    output.flush().unwrap();
 }
