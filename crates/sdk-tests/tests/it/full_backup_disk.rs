@@ -53,6 +53,17 @@ impl Site {
         Site { server, control, limited, data, directory }
     }
 
+    /// Whether a command fails because the space ends at this call. If it does, it says so; otherwise it takes fewer calls.
+    pub fn fails_without_room(&self, first: u64, command: &[&str]) -> bool {
+        self.fill(first);
+        let outcome = self.zenobe_there(command);
+        self.control.lift();
+        if let Err(said) = &outcome {
+            assert!(said.contains(NO_SPACE), "{first}: {said}");
+        }
+        outcome.is_err()
+    }
+
     /// From its `first` call on, nothing more can be written there.
     pub fn fill(&self, first: u64) {
         let calls = Calls::WRITE | Calls::ALLOCATE | Calls::CREATE | Calls::MAKE_DIRECTORY;
