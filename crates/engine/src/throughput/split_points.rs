@@ -1,4 +1,4 @@
-//! Where a hot partition is split: between the keys that make it hot.
+//! Where a hot partition is split: between the keys that make it hot. [`super::partition_upkeep`] decides when.
 
 use std::collections::{HashMap, HashSet};
 

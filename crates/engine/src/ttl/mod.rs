@@ -4,6 +4,7 @@
 //! ([`crate::change`]), which is ordered by time: nothing is read until something is due. Items
 //! older than the setting get their entries in the background ([`expiry_backfill`]). Expired items are
 //! deleted in small batches ([`sweep`]) like any other write, and only if they are still expired.
+//! [`crate::background`] says which engine does this: the one with the lease, unless its clock has jumped.
 
 pub(crate) mod expiry_backfill;
 pub(crate) mod sweep;
