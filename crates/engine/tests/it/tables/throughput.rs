@@ -109,6 +109,32 @@ async fn four_decreases_a_day_and_then_one_an_hour() {
     assert_eq!(harness.definition().await.throughput.decreases_today, 1);
 }
 
+/// Four at once, and one in each of the hours after the first.
+#[tokio::test]
+async fn a_day_has_27_decreases_however_often_one_tries() {
+    const QUARTER_MS: u64 = HOUR_MS / 4;
+    let harness = Harness::new().await;
+    let day_start_ms = START_MS / DAY_MS * DAY_MS;
+    harness.clock.set_ms(day_start_ms);
+    harness.create(create_provisioned(100, 100)).await;
+    let mut passed_in = Vec::new();
+    for quarter in 0..DAY_MS / QUARTER_MS {
+        harness.clock.set_ms(day_start_ms + quarter * QUARTER_MS);
+        loop {
+            let to = 99 - passed_in.len() as u64;
+            match harness.update(|request| request.throughput = units(to, to)).await {
+                Ok(_) => passed_in.push(quarter),
+                Err(Error::UpdateTable(UpdateTableError::TooManyDecreases { .. })) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    let hourly = (1..24).map(|hour| 4 * hour);
+    assert_eq!(passed_in, [0; 4].into_iter().chain(hourly).collect::<Vec<_>>());
+    assert_eq!(passed_in.len(), 27);
+    assert_eq!(harness.definition().await.throughput.decreases_today, 27);
+}
+
 #[tokio::test]
 async fn indexes_have_budgets_of_their_own() {
     let harness = Harness::new().await;

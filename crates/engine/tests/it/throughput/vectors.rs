@@ -79,6 +79,27 @@ async fn a_full_page_costs_256_units_whatever_the_filter_keeps() {
     assert_eq!(harness.consumed(None).0, 2.0 * 2.0 * (256.0 + 128.0));
 }
 
+impl Harness {
+    /// Writes items until there is one in each partition of table `t`. Returns the id of one in each.
+    async fn id_in_each_partition(&self) -> BTreeMap<usize, String> {
+        let count = self.partitions().await.partitions.len();
+        let mut ids = BTreeMap::new();
+        for number in 0.. {
+            if ids.len() == count {
+                break;
+            }
+            let id = number.to_string();
+            let before = self.partitions().await.partitions;
+            self.put_id(&id).await.unwrap();
+            let after = self.partitions().await.partitions;
+            let mut both = before.iter().zip(&after);
+            let position = both.position(|(one, other)| one.write_units < other.write_units);
+            ids.insert(position.expect("it was written somewhere"), id);
+        }
+        ids
+    }
+}
+
 /// The classic even split, and its dilution: a table that once needed many partitions keeps them.
 /// Keys that are spread evenly get what each partition would have had.
 #[tokio::test]
@@ -87,21 +108,7 @@ async fn partitions_share_1000_writes_evenly() {
         let harness = harness(Enforce).await;
         harness.create(create_provisioned(1, provisioned)).await;
         harness.update(|request| request.throughput = units(1, 1_000)).await.unwrap();
-        let mut ids = BTreeMap::new();
-        for number in 0.. {
-            if ids.len() == partitions {
-                break;
-            }
-            let id = number.to_string();
-            let before = harness.partitions().await.partitions;
-            harness.put_id(&id).await.unwrap();
-            let after = harness.partitions().await.partitions;
-            let both = before.iter().zip(&after);
-            let position =
-                both.clone().position(|(one, other)| one.write_units < other.write_units);
-            ids.insert(position.expect("it was written somewhere"), id);
-        }
-        for (position, id) in &ids {
+        for (position, id) in &harness.id_in_each_partition().await {
             let written = harness.partitions().await.partitions[*position].write_units as usize;
             let (passed, reasons) = passing(each - written, |_| harness.put_id(id)).await;
             assert_eq!((passed, reasons), (each - written, vec![]));
@@ -114,13 +121,36 @@ async fn partitions_share_1000_writes_evenly() {
     }
 }
 
+#[tokio::test]
+async fn two_partitions_share_1000_reads_and_1000_writes_evenly() {
+    let harness = harness(Enforce).await;
+    harness.create(create_provisioned(1_000, 1_000)).await;
+    for (position, id) in &harness.id_in_each_partition().await {
+        let written = harness.partitions().await.partitions[*position].write_units as usize;
+        let writes = passing(500 - written, |_| harness.put_id(id)).await;
+        assert_eq!(writes, (500 - written, vec![]));
+        assert_eq!(passing(500, |_| harness.get_id(id, true)).await, (500, vec![]));
+    }
+    let report = harness.partitions().await;
+    let consumed = report.partitions.iter().map(|it| (it.read_units, it.write_units));
+    assert_eq!(consumed.collect::<Vec<_>>(), [(500.0, 500.0); 2]);
+    let one_more_read = passing(1, |_| harness.get_id("more", true)).await;
+    assert_eq!(one_more_read, (0, vec!["TableReadProvisionedThroughputExceeded"]));
+    let one_more_write = passing(1, |_| harness.put_id("more")).await;
+    assert_eq!(one_more_write, (0, vec!["TableWriteProvisionedThroughputExceeded"]));
+}
+
 /// One key has one partition, however much its table may use.
 #[tokio::test]
-async fn one_key_serves_3000_strong_reads_of_4_kib() {
+async fn one_key_serves_what_a_partition_serves_and_not_one_more() {
     let harness = harness(Enforce).await;
-    harness.create(create_provisioned(12_000, 100)).await;
+    harness.create(create_provisioned(12_000, 4_000)).await;
     harness.put(sized('a', 4 * KIB)).await.unwrap();
-    let (passed, reasons) = passing(4_000, |_| harness.get_id("a", true)).await;
-    assert_eq!(passed, 3_000);
-    assert_eq!(reasons, ["TableReadKeyRangeThroughputExceeded"]);
+    for (consistent, served) in [(true, 3_000), (false, 6_000)] {
+        let reads = passing(served + 1, |_| harness.get_id("a", consistent)).await;
+        assert_eq!(reads, (served, vec!["TableReadKeyRangeThroughputExceeded"]));
+        harness.clock.advance_ms(1_000);
+    }
+    let writes = passing(1_001, |_| harness.put(sized('b', KIB))).await;
+    assert_eq!(writes, (1_000, vec!["TableWriteKeyRangeThroughputExceeded"]));
 }
