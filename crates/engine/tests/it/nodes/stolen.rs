@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use zenobe_engine::clock::ManualClock;
+use zenobe_engine::command::{ThroughputSettings, UpdateTable};
 use zenobe_engine::error::Error;
+use zenobe_engine::restore::{RestoreFrom, RestoreOverrides, RestoreTable};
 use zenobe_engine::{Engine, EngineOptions, keyspace};
 use zenobe_store::intercepting::InterceptingStore;
 use zenobe_store::memory::MemoryStore;
@@ -15,7 +17,11 @@ use super::{HOUR_MS, START_MS, contents, count, node, options};
 use crate::support::block_on;
 use crate::support::commands::Script;
 
-const WORKS: [&str; 6] = ["expiry", "expiry-indexes", "garbage", "indexes", "streams", "tokens"];
+const WORKS: [&str; 8] =
+    ["expiry", "expiry-indexes", "garbage", "indexes", "jobs", "partitions", "streams", "tokens"];
+
+/// Longer than the rows of jobs that have ended are kept.
+const JOB_AGE_MS: u64 = 91 * 24 * HOUR_MS;
 
 /// Before each write guarded by a lease, the thief takes that lease. Returns what has been stolen.
 fn steal_before_writes(
@@ -43,6 +49,26 @@ fn steal_before_writes(
 /// Pending work of every kind.
 async fn unfinished(script: &mut Script, clock: &ManualClock) {
     let second = START_MS / 1_000;
+    script.expect(&["create saved pk:S"], "ok").await;
+    let saved = script.table("saved");
+    let id = script.engine().create_backup(&saved, "b").await.unwrap().id;
+    let (source, target) = (RestoreFrom::Backup { table: saved, id }, script.table("restored"));
+    let restore = RestoreTable { source, target, overrides: RestoreOverrides::default() };
+    script.engine().restore_table(restore).await.unwrap();
+    // The second round is for the garbage of the first.
+    script.expect(&["work"], "ok").await;
+    script.expect(&["work"], "ok").await;
+    clock.advance_ms(JOB_AGE_MS);
+
+    // A partition map that the definition alone does not tell: it has grown.
+    script.expect(&["create grown pk:S"], "ok").await;
+    script.expect(&[r#"put grown {"pk": "a"}"#], "new").await;
+    let throughput =
+        ThroughputSettings { warm_write_units: Some(20_000), ..ThroughputSettings::default() };
+    let growth = UpdateTable { throughput, ..UpdateTable::of(script.table("grown")) };
+    script.engine().update_table(growth).await.unwrap();
+    script.expect(&[r#"put grown {"pk": "b"}"#], "new").await;
+
     script.expect(&["create expiring pk:S"], "ok").await;
     script.expect(&["ttl expiring on e"], "ok").await;
     let put = format!(r#"repeat 0..100 put expiring {{"pk": "$i", "e": {second}}}"#);
@@ -98,6 +124,7 @@ fn a_step_whose_lease_was_stolen_writes_nothing() {
         let after = contents(&memory).await;
         let left = |kind: u8| after.keys().filter(|key| key[0] == kind).count();
         assert_eq!((left(b'J'), left(b'K'), left(b'X')), (0, 0, 0), "garbage and tokens are gone");
+        assert_eq!(left(b'W'), 0, "the job is forgotten");
         let streams = victim.run(&["streams streamed"]).await;
         assert!(streams.contains("closed at"), "{streams}");
     });
