@@ -278,6 +278,21 @@ mod tests {
         assert_eq!(unmeasured.find("put").unwrap().instructions, 20_000);
     }
 
+    /// A request that is refused must cost less than one that is served, or else too many requests
+    /// are an attack.
+    #[test]
+    fn throttled_requests_cost_less_than_served_ones() {
+        let text = include_str!("../../../crates/instructions/baseline.txt");
+        let baseline = Baseline::parse(text).unwrap();
+        for operation in ["get-item", "put-item"] {
+            let [throttled, served] = ["throttled", "enforce"].map(|case| {
+                let recorded = baseline.find(&format!("{operation}.{case}"));
+                recorded.expect("the case is recorded").instructions
+            });
+            assert!(throttled < served, "{operation}: {throttled}, and {served} if served");
+        }
+    }
+
     #[test]
     fn unreadable_baselines_are_rejected() {
         for (text, reason) in [
