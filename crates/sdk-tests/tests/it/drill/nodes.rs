@@ -55,6 +55,11 @@ impl Node {
             command.args(["serve", "--listen", &self.address.to_string(), "--store", &self.url]);
             command.args(["--stream-shards", "3", "--stream-shard-records", "500"]);
             command.args(["--lease-seconds", &LEASE.as_secs().to_string()]);
+            // What only eventually consistent reads use.
+            command.args(["--item-cache-mb", "16"]);
+            if self.links.len() > 1 {
+                command.arg("--eventual-reads-from-standbys");
+            }
             command.env("LD_PRELOAD", clock_library());
             command.env("CLOCK_OFFSET_S", clock_offset_s.to_string());
             match ServerProcess::try_launch(&mut command) {
