@@ -14,11 +14,16 @@ def open_store():
     return store
 
 
+def access(endpoint, directory):
+    """The arguments that tell a server where its object store is. The directory is for the file with its access key."""
+    key = directory / "s3-key"
+    key.write_text("test:test\n")
+    key.chmod(0o600)
+    return ["--s3-endpoint", endpoint, "--s3-credentials", str(key)]
+
+
 def start(store, data, *more):
-    credentials = data.parent / "s3-key"
-    credentials.write_text("test:test\n")
-    credentials.chmod(0o600)
-    return Server(data, arguments=["--s3-endpoint", store.endpoint, "--s3-credentials", str(credentials), *more])
+    return Server(data, arguments=[*access(store.endpoint, data.parent), *more])
 
 
 @pytest.fixture(scope="module")

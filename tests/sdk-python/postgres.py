@@ -44,6 +44,12 @@ class Postgres:
     def url(self):
         return f"postgres://postgres@127.0.0.1:{self.port}/postgres?sslmode=disable"
 
+    def new_database(self):
+        """The URL of a database that nobody else has."""
+        name = support.unique_name("own").replace("-", "_").lower()
+        self.execute(f"CREATE DATABASE {name}")
+        return self.url.replace("/postgres?", f"/{name}?")
+
     def execute(self, sql):
         """Runs SQL, and returns what it printed."""
         psql = [

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 import support
-from bucket_server import client, open_store, server, start, store  # noqa: F401 (fixtures)
+from bucket_server import access, client, open_store, server, start, store  # noqa: F401 (fixtures)
 from server import Server, binary
 from streams import Clock
 from test_bulk_puts import begin as begin_bulk_put, wait as wait_for_bulk_put
@@ -186,10 +186,7 @@ def test_a_time_in_the_past_and_a_filter(store, client):
 @pytest.fixture(scope="module")
 def driven(store, tmp_path_factory):
     """A server whose clock the tests move: AWS exports the changes of 15 minutes or more."""
-    key = tmp_path_factory.mktemp("driven") / "s3-key"
-    key.write_text("test:test\n")
-    key.chmod(0o600)
-    server = Server(arguments=["--driven-clock", "--s3-endpoint", store.endpoint, "--s3-credentials", str(key)])
+    server = Server(arguments=["--driven-clock", *access(store.endpoint, tmp_path_factory.mktemp("driven"))])
     yield server
     assert server.process.poll() is None, "the server died:\n" + "".join(server.output)
     server.kill()

@@ -45,17 +45,13 @@ def dynamodb(endpoint):
 @pytest.fixture
 def own_server(postgres):
     """A server with a database of its own that the test may stop, kill and start again."""
-    name = support.unique_name("own").replace("-", "_").lower()
-    postgres.execute(f"CREATE DATABASE {name}")
-    server = OnStore(postgres.url.replace("/postgres?", f"/{name}?"))
+    server = OnStore(postgres.new_database())
     yield server
     server.kill()
 
 
 def test_a_restore_goes_on_at_another_node(postgres):
-    name = support.unique_name("nodes").replace("-", "_").lower()
-    postgres.execute(f"CREATE DATABASE {name}")
-    url = postgres.url.replace("/postgres?", f"/{name}?")
+    url = postgres.new_database()
     first, second = OnStore(url), OnStore(url)
     try:
         dynamodb, other = (support.client(node.endpoint) for node in (first, second))

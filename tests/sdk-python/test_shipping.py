@@ -10,6 +10,7 @@ import urllib.request
 import pytest
 
 import support
+from bucket_server import access
 from object_store import ObjectStore
 from server import Server, binary
 
@@ -27,13 +28,10 @@ def store():
 
 @pytest.fixture
 def serve(store, tmp_path):
-    key = tmp_path / "s3-key"
-    key.write_text("test:test\n")
-    key.chmod(0o600)
+    reach = access(store.endpoint, tmp_path)
     servers = []
 
     def start(data, *more):
-        reach = ["--s3-endpoint", store.endpoint, "--s3-credentials", str(key)]
         servers.append(Server(tmp_path / data, arguments=[*reach, *more]))
         return servers[-1]
 
