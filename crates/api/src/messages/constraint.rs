@@ -17,6 +17,12 @@ pub(crate) enum Constraint<'a> {
         min: usize,
         max: usize,
     },
+    /// For every string in a list.
+    MemberPattern {
+        min: usize,
+        max: usize,
+        pattern: &'a str,
+    },
     /// For every key of a map: a table's name.
     MapKeys {
         min: usize,
@@ -80,6 +86,11 @@ fn constraint_text(constraint: Constraint<'_>) -> String {
         Constraint::MemberLength { min, max } => format!(
             "Member must satisfy constraint: [Member must have length less than or equal to {max}, \
             Member must have length greater than or equal to {min}]"
+        ),
+        Constraint::MemberPattern { min, max, pattern } => format!(
+            "Member must satisfy constraint: [Member must have length less than or equal to {max}, \
+            Member must have length greater than or equal to {min}, Member must satisfy regular \
+            expression pattern: {pattern}]"
         ),
         Constraint::MapKeys { min, max, pattern } => format!(
             "Map keys must satisfy constraint: [Member must have length less than or equal to \

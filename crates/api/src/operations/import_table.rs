@@ -9,7 +9,7 @@ use zenobe_transfer::csv::DELIMITERS;
 use zenobe_transfer::{Compression, Format};
 
 use super::create_table::{TableCreationParameters, creation_command};
-use crate::constraints::{TableNameRule, Violations};
+use crate::constraints::{TableNameRule, Violations, printed_list};
 use crate::error::ApiError;
 use crate::imports::{
     INPUT_COMPRESSION, INPUT_FORMAT, ImportParameters, ImportProgress, InputFormatOptions, KIND,
@@ -25,6 +25,7 @@ use crate::{Context, Reply};
 pub(crate) const TOKEN_LIFETIME_MS: u64 = 8 * 60 * 60 * 1_000;
 const HEADER_COLUMNS_MAX: usize = 255;
 const HEADER_LENGTH_MAX: usize = 65_536;
+const HEADER_PATTERN: &str = r"[\x20-\x21\x23-\x2B\x2D-\x7E]*";
 pub(crate) const BUCKET_PATTERN: &str = r"^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$";
 pub(crate) const OWNER_PATTERN: &str = "[0-9]{12}";
 pub(crate) const TOKEN_PATTERN: &str = r"^[^\$]+$";
@@ -100,14 +101,11 @@ fn constrain(input: &ImportTableInput) -> Result<Constrained, ApiError> {
     }
     if let Some(header) = options.and_then(|csv| csv.header_list.as_ref()) {
         let path = "inputFormatOptions.csv.headerList";
-        violations.count(header.len(), path, 1, HEADER_COLUMNS_MAX, || format!("{header:?}"));
-        for name in header.iter().take(HEADER_COLUMNS_MAX) {
-            violations.length(name, path, 1, HEADER_LENGTH_MAX);
-            if !name.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b','))
-            {
-                let pattern = "[\\x20-\\x21\\x23-\\x2B\\x2D-\\x7E]*";
-                violations.add(Some(name), path, Constraint::Pattern(pattern));
-            }
+        let print = || printed_list(header, String::clone);
+        violations.count(header.len(), path, 1, HEADER_COLUMNS_MAX, print);
+        if !header.iter().all(|name| is_column_name(name)) {
+            let (min, max, pattern) = (1, HEADER_LENGTH_MAX, HEADER_PATTERN);
+            violations.add(Some(&print()), path, Constraint::MemberPattern { min, max, pattern });
         }
     }
     let compression = input.input_compression_type.as_deref();
@@ -163,6 +161,11 @@ pub(crate) fn is_bucket_name(bucket: &str) -> bool {
         && is_end(bytes.first())
         && is_end(bytes.last())
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(byte))
+}
+
+fn is_column_name(name: &str) -> bool {
+    let is_allowed = |byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b',');
+    (1..=HEADER_LENGTH_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 fn check_options(input: &ImportTableInput, format: Format) -> Result<(), ApiError> {
