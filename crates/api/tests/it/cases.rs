@@ -12,6 +12,7 @@
 //! @ region NAME       (of the requests from here on)
 //! @ as-of TIME        (the header x-zenobe-as-of, until the next `@ as-of`)
 //! @ given Operation request body, which has to succeed with whatever answer
+//! @ repeat COUNT Operation request body, as if it were given so many times
 //! @ object-store      (one that is configured, though no job ever reaches it)
 //! ```
 //!
@@ -111,15 +112,23 @@ impl World {
         format!("< {} {body}", response.status).trim_end().to_owned()
     }
 
+    async fn carry_out(&self, request: &str) {
+        let (operation, body) = request.split_once(' ').unwrap_or((request, ""));
+        let answer = self.answer(operation, body).await;
+        assert!(answer.starts_with("< 200 "), "{request}\n{answer}");
+    }
+
     async fn obey(&mut self, directive: &str) {
         match directive.split_once(' ').unwrap_or((directive, "")) {
             ("advance", milliseconds) => {
                 self.clock.advance_ms(milliseconds.trim().parse().expect("milliseconds"));
             }
-            ("given", request) => {
-                let (operation, body) = request.split_once(' ').unwrap_or((request, ""));
-                let answer = self.answer(operation, body).await;
-                assert!(answer.starts_with("< 200 "), "{request}\n{answer}");
+            ("given", request) => self.carry_out(request).await,
+            ("repeat", repeated) => {
+                let (count, request) = repeated.split_once(' ').expect("a count and a request");
+                for _ in 0..count.parse::<usize>().expect("a count") {
+                    self.carry_out(request).await;
+                }
             }
             ("as-of", time) => self.as_of = Some(time.to_owned()).filter(|time| !time.is_empty()),
             ("region", region) => {
