@@ -7,6 +7,11 @@ import threading
 import boto3
 from moto.server import ThreadedMotoServer
 
+# What S3 answers: a status, a code and a message.
+ERRORS = {
+    "throttle": (503, "SlowDown", "Reduce your request rate."),
+    "deny": (403, "AccessDenied", "Access Denied"),
+}
 ACCESS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
 
 
@@ -30,13 +35,13 @@ class ObjectStore:
 class Proxy:
     """Passes requests on. `throttled`, `cut` and `corrupted` are how many of the next requests for objects to answer with
     SlowDown, to break off in the middle, or to pass on with another body; `hold` makes requests for objects beyond the first
-    so many wait to be released; while it is `away`, no request is answered."""
+    so many wait to be released; while it is `away`, no request is answered, and while it is `closed`, every one is denied."""
 
     def __init__(self, target):
         self.target = target
         self.throttled = self.cut = self.corrupted = 0
         self.hold = None
-        self.away = False
+        self.away = self.closed = False
         self.refused = self.reads = 0
         self.lock = threading.Lock()
         self.released = threading.Event()
@@ -81,6 +86,8 @@ class Proxy:
             if self.away:
                 self.refused += 1
                 return "away"
+            if self.closed:
+                return "deny"
             if not is_object:
                 return None
             self.reads += 1
@@ -100,9 +107,12 @@ class Proxy:
     def answer(self, request):
         released = self.released
         fault = self.fault(request.command, request.path)
-        if fault == "throttle":
-            body = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
-            request.send_response(503)
+        length = int(request.headers.get("Content-Length", 0))
+        if fault in ERRORS:
+            request.rfile.read(length)
+            status, code, message = ERRORS[fault]
+            body = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+            request.send_response(status)
             request.send_header("Content-Length", str(len(body)))
             request.end_headers()
             request.wfile.write(body)
@@ -113,7 +123,6 @@ class Proxy:
             return
         if fault == "hold":
             released.wait(60)
-        length = int(request.headers.get("Content-Length", 0))
         onward = http.client.HTTPConnection(*self.target)
         headers = {name: value for name, value in request.headers.items() if name.lower() != "connection"}
         body = request.rfile.read(length)

@@ -158,6 +158,21 @@ def test_conditions(store, client, format):
     assert support.get(client, table, pk="new")["v"] == {"N": "1"}
 
 
+def test_reports_are_encrypted_as_the_request_says(store, client):
+    prefix = support.unique_name("kms") + "/"
+    put(store, prefix + "x", encoded([{"Item": {"v": 1}}], "DYNAMODB_JSON"))
+    parameters = request(support.create_table(client, keys="pk:S"), prefix)
+    parameters["OutputS3Configuration"] |= {"S3SseAlgorithm": "KMS", "S3SseKmsKeyId": "alias/reports"}
+    done = wait(client, client.start_bulk_put_items(**parameters)["BulkOperationDescription"])
+    assert done["BulkOperationStatus"] == "COMPLETED_WITH_ERRORS", done
+    folder = f"reports/AWSDynamoDB/bulk-operation/{done['BulkOperationArn'].rsplit('/')[-1]}/"
+    written = [it["Key"] for it in store.s3.list_objects_v2(Bucket="bucket", Prefix=folder)["Contents"]]
+    assert len(written) == 2
+    for name in written:
+        head = store.s3.head_object(Bucket="bucket", Key=name)
+        assert (head["ServerSideEncryption"], head["SSEKMSKeyId"]) == ("aws:kms", "alias/reports"), name
+
+
 def test_usage_of_indexes_and_the_stream(store, client):
     prefix = support.unique_name("usage") + "/"
     lines = [{"Item": support.item(pk=str(n), sk=n, **({"v": "a"} if n < 3 else {}))} for n in range(5)]

@@ -290,6 +290,42 @@ def test_bad_days_of_the_store_are_survived(store, client, table):
     assert (missing["ExportStatus"], missing["FailureCode"]) == ("FAILED", "S3NoSuchBucket"), missing
 
 
+def test_a_store_that_denies_access_ends_exports_and_imports_at_once(store, client, table):
+    store.proxy.closed = True
+    try:
+        target = support.definition(support.unique_name("import"), "pk:S,sk:N")
+        started = client.import_table(
+            S3BucketSource={"S3Bucket": "bucket"}, InputFormat="DYNAMODB_JSON", TableCreationParameters=target,
+        )
+        ended = [
+            run(client, table), wait_for_import(client, started["ImportTableDescription"]),
+            wait_for_bulk_put(client, begin_bulk_put(client, table, "x/")),
+        ]
+    finally:
+        store.proxy.closed = False
+    states = [next(value for name, value in each.items() if name.endswith("Status")) for each in ended]
+    assert states == ["FAILED"] * 3
+    assert [each["FailureCode"] for each in ended] == ["S3AccessDenied"] * 3
+    assert all(each["FailureMessage"].startswith("Access Denied: ") for each in ended), ended
+    assert "ExportManifest" not in ended[0]
+    with pytest.raises(client.exceptions.ResourceNotFoundException):
+        client.describe_table(TableName=target["TableName"])
+
+
+@pytest.mark.parametrize("key", ["alias/exports", None])
+def test_the_store_is_told_to_encrypt_by_kms(store, client, table, key):
+    prefix = support.unique_name("kms")
+    encryption = {"S3SseAlgorithm": "KMS", **({"S3SseKmsKeyId": key} if key else {})}
+    description = run(client, table, S3Prefix=prefix, **encryption)
+    summary, _ = exported(store, description)
+    assert (summary["s3SseAlgorithm"], summary["s3SseKmsKeyId"]) == ("KMS", key)
+    written = keys(store, prefix)
+    assert len(written) == 6
+    for name in written:
+        head = store.s3.head_object(Bucket="bucket", Key=name)
+        assert (head["ServerSideEncryption"], head.get("SSEKMSKeyId")) == ("aws:kms", key), name
+
+
 @pytest.mark.parametrize("requests", [1, 2, 4], ids=["first-file", "second-file", "manifests"])
 def test_a_killed_server_goes_on_with_its_export(tmp_path, requests):
     store = open_store()
