@@ -35,7 +35,8 @@ class ObjectStore:
 class Proxy:
     """Passes requests on. `throttled`, `cut` and `corrupted` are how many of the next requests for objects to answer with
     SlowDown, to break off in the middle, or to pass on with another body; `hold` makes requests for objects beyond the first
-    so many wait to be released; while it is `away`, no request is answered, and while it is `closed`, every one is denied."""
+    so many wait to be released; while it is `away`, no request is answered, and while it is `closed`, every one is denied.
+    `asked` has the methods and paths of the requests for objects that it did not turn away."""
 
     def __init__(self, target):
         self.target = target
@@ -43,6 +44,7 @@ class Proxy:
         self.hold = None
         self.away = self.closed = False
         self.refused = self.reads = 0
+        self.asked = []
         self.lock = threading.Lock()
         self.released = threading.Event()
         proxy = self
@@ -91,6 +93,7 @@ class Proxy:
             if not is_object:
                 return None
             self.reads += 1
+            self.asked.append((method, path.split("?")[0]))
             if self.hold is not None and self.reads > self.hold:
                 return "hold"
             if self.throttled:
