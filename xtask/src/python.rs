@@ -43,10 +43,13 @@ impl Interpreter {
         &self.program
     }
 
-    /// Installs a package of this clone without its dependencies.
+    /// Installs a package of this clone and downloads nothing for it: what it depends on and what
+    /// builds it are among the requirements, which have hashes.
     pub fn install(&self, package: &Path) -> Result<(), Failure> {
         let mut pip = pip_of(&self.program);
-        pip.args(["install", "--quiet", "--no-deps", "--force-reinstall"]).arg(package);
+        pip.envs(self.variables());
+        pip.args(["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]);
+        pip.arg("--force-reinstall").arg(package);
         if let Some(packages) = &self.packages {
             pip.args(["--upgrade", "--target"]).arg(packages);
         }
