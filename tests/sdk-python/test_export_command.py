@@ -83,7 +83,7 @@ def test_entities_are_partitions_with_columns_of_their_own(run, dynamodb, tmp_pa
     assert "161 items of 3 entities in 3 files" in run("export", table, "--to", tmp_path / "lake")
     files = f"read_parquet('{tmp_path}/lake/**/*.parquet', hive_partitioning = true, union_by_name = true)"
     counts = query(f'SELECT "table", entity, count(*), sum(total) FROM {files} GROUP BY ALL ORDER BY entity')
-    # Hive's name for NULL, which Spark and Athena know and DuckDB shows.
+    # Hive's name for NULL, which Spark and pyarrow know and DuckDB shows.
     unnamed = (table, "__HIVE_DEFAULT_PARTITION__", 1, None)
     assert counts == [(table, "CUSTOMER", 40, None), (table, "ORDER", 120, 120), unnamed]
     orders = tmp_path / f"lake/table={table}/entity=ORDER/part-00000.parquet"

@@ -1,4 +1,4 @@
-//! Apache Parquet: items as columns, for DuckDB, Athena, Spark and their like.
+//! Apache Parquet: items as columns, for DuckDB, pyarrow, Spark and their like.
 //!
 //! Hand-written, because little is needed: plain values, one codec, one page after the other. The parquet crate would add some
 //! thirty crates for readers, encodings and statistics that nobody here uses.

@@ -31,7 +31,7 @@ use super::transfer_arguments::{TransferArguments, transfer_runtime};
   zenobe export Orders --to ./lake --entity type
   zenobe export Orders --to ./files --format dynamodb-json
 
-Files are named table=Orders/entity=ORDER/part-00000.parquet, as DuckDB, Athena and Spark expect. The entity of an item is the value of \
+Files are named table=Orders/entity=ORDER/part-00000.parquet, as DuckDB, pyarrow and Spark expect. The entity of an item is the value of \
 the attribute that --entity names; else what stands before the first # in its sort key or, if there is none, in its partition key. \
 Without either it has none, and lies under entity=__HIVE_DEFAULT_PARTITION__, unless no item has one.
 

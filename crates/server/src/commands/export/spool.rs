@@ -50,7 +50,7 @@ impl Drop for Directory {
     }
 }
 
-/// The partition of items without an entity, as Hive names it. Spark and Athena read it as NULL.
+/// The partition of items without an entity, as Hive names it. Spark and pyarrow read it as NULL.
 pub(super) const UNNAMED: &str = "__HIVE_DEFAULT_PARTITION__";
 
 impl Spool {
