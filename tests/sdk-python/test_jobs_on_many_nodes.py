@@ -10,7 +10,7 @@ import support
 import test_bulk_puts as bulk_puts
 import test_exports as exports
 import test_imports as imports
-from bucket_server import access, open_store, store  # noqa: F401 (a fixture)
+from bucket_server import access, store  # noqa: F401 (a fixture)
 from object_store import Proxy
 from postgres import OnStore, Postgres
 from test_imports import TO_WIRE, canonical, dynamodb_json, items, scan
