@@ -53,7 +53,8 @@ fn run_steps(report: &mut Report) -> Result<(), Failure> {
     report.step("lints", || {
         cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
     })?;
-    report.step("Rust tests", || cargo(&["test", "--locked", "--workspace"]))?;
+    // One failure must not hide another.
+    report.step("Rust tests", || cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]))?;
     report.step("histories", safety::check_histories)?;
     report.step("fuzz targets", fuzz::run_all)?;
     report.step("server build", || serve::build(&environment, Profile::Quick))?;
