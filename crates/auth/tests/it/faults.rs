@@ -53,6 +53,20 @@ fn a_good_header_exposes_its_scope() {
 }
 
 #[test]
+fn the_first_of_several_equal_parts_counts() {
+    let two = "AWS4-HMAC-SHA256 Credential=a/20130609/r/dynamodb/aws4_request, Credential=b, \
+               Credential, SignedHeaders=host, Signature=00";
+    let headers = [("authorization", two), ("x-amz-date", DATE)];
+    assert_eq!(parse("", &headers, &strict()).unwrap(), ("a".into(), "r".into()));
+    for (first, is_given) in [("Credential=", false), ("Credential", true), ("Credentials=", true)]
+    {
+        let headers = GOOD.replace(" Credential=", &format!(" {first}, Credential="));
+        let headers = [("authorization", headers.as_str()), ("x-amz-date", DATE)];
+        assert_eq!(parse("", &headers, &strict()).is_ok(), is_given, "{first}");
+    }
+}
+
+#[test]
 fn a_header_that_is_not_utf8_is_read_as_far_as_it_is() {
     const START: &[u8] = b"AWS4-HMAC-SHA256 Credential=\xff/20130609/r/dynamodb/aws4_request,";
     let parse = |rest: &str| {

@@ -140,15 +140,14 @@ pub fn is_too_large(parts: &request::Parts) -> bool {
 
 /// Whether the client expects the connection to stay open.
 pub fn keeps_alive(parts: &request::Parts) -> bool {
-    let connection = parts.headers.get(hyper::header::CONNECTION);
-    let says = |word: &str| {
-        let value = connection.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        value.split(',').any(|given| given.trim().eq_ignore_ascii_case(word))
+    let stays_open_by_default = parts.version == Version::HTTP_11;
+    // Most requests have no such header.
+    let Some(connection) = parts.headers.get(hyper::header::CONNECTION) else {
+        return stays_open_by_default;
     };
-    match parts.version {
-        Version::HTTP_11 => !says("close"),
-        _ => says("keep-alive"),
-    }
+    let words = connection.to_str().unwrap_or_default().split(',').map(str::trim);
+    let says = |word: &str| words.clone().any(|given| given.eq_ignore_ascii_case(word));
+    if stays_open_by_default { !says("close") } else { says("keep-alive") }
 }
 
 #[cfg(test)]
