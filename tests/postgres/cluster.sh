@@ -4,6 +4,7 @@
 # It is created in the directory, which must not exist, and listens on 127.0.0.1. With PRIMARY_PORT it is a standby of the server
 # there, which knows it as NAME. As soon as it answers, one line is printed: `ready`, then the directory of its programs. When
 # standard input ends, because whoever started it is done or dead, or when this script is asked to end, it is stopped and its directory removed.
+# A line `crash` shuts the server down at once, without a checkpoint, and starts it again; `ready` is printed once more when it has recovered.
 #
 # ZENOBE_POSTGRES_CONFIGURATION holds lines for postgresql.conf, which standbys copy from their primary.
 set -eu
@@ -41,6 +42,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM
 umask 022
 mkdir -p "$directory"
@@ -71,16 +73,30 @@ create() {
 
 cd "$directory"
 create >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
-# shellcheck disable=SC2086
-$as "$programs/postgres" -D "$directory/data" -p "$port" -c listen_addresses=127.0.0.1 \
-    -c unix_socket_directories= -c fsync="${ZENOBE_POSTGRES_FSYNC:-off}" -c max_connections=300 \
-    -c shared_buffers=128MB -c dynamic_shared_memory_type=mmap -c cluster_name="$name" \
-    ${ZENOBE_POSTGRES_OPTIONS:-} </dev/null >/dev/null 2>"$log" &
-server=$!
 
-until "$programs/psql" -h 127.0.0.1 -p "$port" -U postgres -d postgres -Atc 'SELECT 1' >/dev/null 2>&1; do
-    kill -0 "$server" 2>/dev/null || { cat "$log" >&2; exit 1; }
-    sleep 0.05
+# A minute, besides the time of the tries themselves.
+tries_max=1200
+start() {
+    # shellcheck disable=SC2086
+    $as "$programs/postgres" -D "$directory/data" -p "$port" -c listen_addresses=127.0.0.1 \
+        -c unix_socket_directories= -c fsync="${ZENOBE_POSTGRES_FSYNC:-off}" -c max_connections=300 \
+        -c shared_buffers=128MB -c dynamic_shared_memory_type=mmap -c cluster_name="$name" \
+        ${ZENOBE_POSTGRES_OPTIONS:-} </dev/null >/dev/null 2>>"$log" &
+    server=$!
+
+    tries=0
+    until "$programs/psql" -h 127.0.0.1 -p "$port" -U postgres -d postgres -Atc 'SELECT 1' </dev/null >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        kill -0 "$server" 2>/dev/null && [ "$tries" -le "$tries_max" ] || { cat "$log" >&2; exit 1; }
+        sleep 0.05
+    done
+    echo "ready $programs"
+}
+
+start
+while read -r command; do
+    [ "$command" = crash ] || continue
+    kill -QUIT "$server" 2>/dev/null || { cat "$log" >&2; exit 1; }
+    wait "$server" || true
+    start
 done
-echo "ready $programs"
-while read -r _; do :; done

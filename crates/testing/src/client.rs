@@ -46,7 +46,17 @@ impl Client {
 
     /// Like [`Client::call`], for any target, also one of another service.
     pub fn call_target(&mut self, target: &str, body: &Value) -> Result<Reply, ClientError> {
-        self.exchange(&api_request(target, "", body.to_string().as_bytes()))
+        self.call_with(target, "", body)
+    }
+
+    /// Like [`Client::call_target`], with further header lines.
+    pub fn call_with(
+        &mut self,
+        target: &str,
+        more_headers: &str,
+        body: &Value,
+    ) -> Result<Reply, ClientError> {
+        self.exchange(&api_request(target, more_headers, body.to_string().as_bytes()))
     }
 
     /// Calls an operation that must succeed.

@@ -4,7 +4,7 @@
 //! - [`ServerProcess`] starts `zenobe serve`, kills or stops it, and checks how it ended.
 //! - [`Client`] speaks the wire protocol; [`Connection`] sends exactly the bytes that it is told to.
 //! - [`start_scripted_server`] starts a server that answers as the test says.
-//! - [`wait_until`] waits for a condition.
+//! - [`wait_until`] waits for a condition, and [`SetOnDrop`] ends the threads of a test.
 //! - [`replay_case_file`] compares recorded answers with those of now.
 //! - [`TemporaryDirectory`] is removed after a passing test and kept after a failing one.
 //! - [`Postgres`] is a server with a database for each test, and [`Proxy`] a network to it that fails.
@@ -50,4 +50,4 @@ pub use server_process::{
     ServerOptions, ServerProcess, StartError, listening_address, without_options,
 };
 pub use temporary_directory::TemporaryDirectory;
-pub use wait::{PATIENCE, wait_for, wait_until};
+pub use wait::{PATIENCE, SetOnDrop, wait_for, wait_until};

@@ -43,6 +43,15 @@ impl Postgres {
         Postgres { port, databases: AtomicU32::new(0), process }
     }
 
+    /// Stops the server at once, as a crash does, and waits until it has recovered.
+    ///
+    /// # Panics
+    /// If it does not recover; the output says why.
+    pub fn crash(&mut self) {
+        let has_recovered = self.process.crash().expect("the script runs");
+        assert!(has_recovered, "PostgreSQL does not recover; what it said is above");
+    }
+
     /// The URL of an empty database.
     pub fn database(&self) -> String {
         let number = self.databases.fetch_add(1, Ordering::Relaxed);

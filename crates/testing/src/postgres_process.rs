@@ -1,9 +1,9 @@
 //! The process of a PostgreSQL server, and `psql`.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A running server. It stops when this process ends, or as soon as the script's input is closed.
 pub struct PostgresProcess {
@@ -11,6 +11,7 @@ pub struct PostgresProcess {
     /// The directory of its programs, such as `psql`.
     pub programs: PathBuf,
     pub script: Child,
+    output: BufReader<ChildStdout>,
 }
 
 impl PostgresProcess {
@@ -30,12 +31,25 @@ impl PostgresProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut line = String::new();
         let output = script.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        BufReader::new(output).read_line(&mut line)?;
-        let programs = line.trim_end().strip_prefix("ready ").map(PathBuf::from);
-        Ok(programs.map(|programs| PostgresProcess { port, programs, script }))
+        let mut output = BufReader::new(output);
+        let programs = wait_until_ready(&mut output)?;
+        Ok(programs.map(|programs| PostgresProcess { port, programs, script, output }))
     }
+
+    /// Stops the server at once, as a crash does, and starts it again. Returns whether it has recovered.
+    pub fn crash(&mut self) -> io::Result<bool> {
+        let input = self.script.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        input.write_all(b"crash\n")?;
+        Ok(wait_until_ready(&mut self.output)?.is_some())
+    }
+}
+
+/// The directory of the server's programs, or `None` if the script has ended.
+fn wait_until_ready(output: &mut BufReader<ChildStdout>) -> io::Result<Option<PathBuf>> {
+    let mut line = String::new();
+    output.read_line(&mut line)?;
+    Ok(line.trim_end().strip_prefix("ready ").map(PathBuf::from))
 }
 
 /// The command that carries out SQL in a database and prints only values.

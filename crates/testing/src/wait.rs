@@ -1,5 +1,6 @@
 //! Waits for events in other threads and processes. This is the only place where tests sleep.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,15 @@ pub fn wait_for<T>(patience: Duration, mut ask: impl FnMut() -> Option<T>) -> Op
 pub fn wait_until(mut condition: impl FnMut() -> bool) {
     let held = wait_for(PATIENCE, || condition().then_some(()));
     assert!(held.is_some(), "it never happens");
+}
+
+/// Sets a flag when it is dropped, even by a panic: the threads of a scope that run until then would be waited for without end.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
-//! Point-in-time recovery under load and `kill -9`: every past second stays readable as it was, and a restore to it has the same items.
+//! Point-in-time recovery under load and crashes: every past second stays readable as it was, and a restore to it has the same items.
 //!
 //! Transfers between accounts are transactions that keep the sum of all balances. Each writer of notes owns one item and counts up in
-//! it. So any state that mixes two moments, or lost a commit, or has one that came later, shows.
+//! it. So any state that mixes two moments, or lost a commit, or has one that came later, shows. Other clients read past seconds
+//! meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::sync::mpsc::{self, Sender};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,8 +17,8 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use zenobe_testing::{
-    AUTHORIZATION, Client, ClientError, Seed, ServerOptions, ServerProcess, TemporaryDirectory,
-    wait_until,
+    Client, ClientError, PATIENCE, Postgres, Reply, Seed, ServerOptions, ServerProcess, SetOnDrop,
+    TemporaryDirectory, server_binary, wait_until, without_options,
 };
 
 use crate::tables::{create_simple, number, scan};
@@ -25,63 +29,122 @@ const ACCOUNTS: usize = 24;
 const BALANCE: i64 = 100;
 const TELLERS: u64 = 4;
 const NOTE_WRITERS: u64 = 3;
-const ROUNDS: u64 = 4;
-/// How many writes the server acknowledges before it may be killed.
-const LIFE_WRITES: RangeInclusive<usize> = 50..=500;
-/// How many past seconds are read after each kill, and how many are restored in the end.
+/// How old the seconds are that are read under load.
+const READ_AGES_SECONDS: RangeInclusive<u64> = 1..=4;
+/// How many writes are acknowledged before something crashes, and how many more after that, if a server is left.
+const WRITES_BEFORE_CRASH: RangeInclusive<usize> = 50..=500;
+const WRITES_AFTER_CRASH: usize = 50;
+/// How many past seconds are read after each crash, and how many are restored in the end.
 const READS: usize = 6;
 const RESTORES: usize = 4;
 
 /// The items of a table by their keys.
 type Content = BTreeMap<String, Value>;
 
+/// What crashes in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    /// One of the servers.
+    Server,
+    Store,
+}
+
+/// What holds the data, and outlives the servers.
+enum Store {
+    Directory(TemporaryDirectory),
+    Postgres { postgres: Postgres, url: String },
+}
+
 #[test]
 fn past_seconds_stay_whole_across_kills() {
-    let seed = Seed::announce("kill under point-in-time recovery");
-    let directory = TemporaryDirectory::new("kill-past");
-    let mut server = start(&directory);
-    let begin = fill(&mut server.client());
+    let store = Store::Directory(TemporaryDirectory::new("kill-past"));
+    run_rounds(store, 1, &[Victim::Server; 4]);
+}
+
+#[test]
+fn past_seconds_stay_whole_while_nodes_and_postgres_crash() {
+    let postgres = Postgres::start(&[]);
+    let url = postgres.database();
+    let victims = [Victim::Server, Victim::Store, Victim::Server, Victim::Store, Victim::Server];
+    run_rounds(Store::Postgres { postgres, url }, 2, &victims);
+}
+
+fn run_rounds(mut store: Store, servers_count: usize, victims: &[Victim]) {
+    let seed = Seed::announce("crashes under point-in-time recovery");
+    let mut servers: Vec<ServerProcess> = (0..servers_count).map(|_| store.serve()).collect();
+    let begin = fill(&mut servers[0].client());
     let mut notes: Vec<Vec<Note>> = (0..NOTE_WRITERS).map(|_| Vec::new()).collect();
     let mut known: BTreeMap<u64, Content> = BTreeMap::new();
-    for round in 0..ROUNDS {
-        let mut random = seed.generator(round << 8 | 0xff);
-        live_and_die(server, &mut notes, seed, round, random.random_range(LIFE_WRITES));
-        server = start(&directory);
-        let client = &mut server.client();
-        assert_eq!(sum(&by_key(scan(client, TABLE, None))), ACCOUNTS as i64 * BALANCE);
+    for (number, victim) in (0..).zip(victims) {
+        let round = Round { seed, number, victim: *victim, begin };
+        let readings = round.run(&mut servers, &mut store, &mut notes);
+        servers.resize_with(servers_count, || store.serve());
+        for server in &servers {
+            check_present(&mut server.client(), number);
+        }
+
+        let mut random = round.generator(u64::from(u8::MAX));
         let present = now_ms() / 1_000;
-        for _ in 0..READS {
-            let second = random.random_range(begin..present);
-            let found = read_as_of(client, second);
+        let mut seconds: BTreeSet<u64> =
+            (0..READS).map(|_| random.random_range(begin..present)).collect();
+        seconds.extend(readings.notes.iter().map(|reading| reading.second));
+        let mut read = readings.tables;
+        for (second, server) in seconds.into_iter().zip(servers.iter().cycle()) {
+            read.push((second, read_as_of(&mut server.client(), second)));
+        }
+        for (second, found) in read {
             check(&found, second, &notes);
             // Whatever happened since, it is as it was when it was read before.
             let before = known.entry(second).or_insert_with(|| found.clone());
             assert!(*before == found, "the second {second} has changed: {before:?}, {found:?}");
         }
+        for NoteReading { second, writer, item } in &readings.notes {
+            let found = known[second].get(&note_key(*writer));
+            assert_eq!(found, item.as_ref(), "note {writer} in the second {second} has changed");
+        }
     }
-    let client = &mut server.client();
     let mut random = seed.generator(u64::MAX);
-    for _ in 0..RESTORES {
+    for server in servers.iter().cycle().take(RESTORES) {
+        let client = &mut server.client();
         let at = random.random_range(0..known.len());
         let (second, expected) = known.iter().nth(at).expect("seconds are known");
-        assert!(read_as_of(client, *second) == *expected, "the second {second} has changed");
+        let found = read_as_of(client, *second);
+        assert!(found == *expected, "the second {second} has changed");
         let found = restore(client, *second);
         assert!(found == *expected, "{second}: {expected:?} became {found:?}");
     }
     let moments: BTreeSet<_> = known.values().map(|content| format!("{content:?}")).collect();
     assert!(moments.len() > 2, "hardly any second differs from another");
-    server.stop();
+    servers.into_iter().for_each(ServerProcess::stop);
 }
 
-fn start(directory: &TemporaryDirectory) -> ServerProcess {
-    let arguments = ["--durability", "sync"].map(Into::into).to_vec();
-    ServerProcess::start_with(
-        directory.path(),
-        &ServerOptions { arguments, ..ServerOptions::default() },
-    )
+impl Store {
+    fn serve(&self) -> ServerProcess {
+        match self {
+            Store::Directory(directory) => {
+                let arguments = ["--durability", "sync"].map(Into::into).to_vec();
+                let options = ServerOptions { arguments, ..ServerOptions::default() };
+                ServerProcess::start_with(directory.path(), &options)
+            }
+            Store::Postgres { url, .. } => {
+                let mut command = Command::new(server_binary());
+                without_options(&mut command);
+                let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", url];
+                ServerProcess::launch(command.args(arguments))
+            }
+        }
+    }
+
+    /// Lets it crash, and waits until it has recovered.
+    fn crash(&mut self) {
+        match self {
+            Store::Directory(_) => panic!("a directory crashes with its server"),
+            Store::Postgres { postgres, .. } => postgres.crash(),
+        }
+    }
 }
 
-/// Creates the table. Returns the first second that begins with all accounts.
+/// Creates the table. Waits for the end of the first whole second with all accounts, and returns that second.
 fn fill(client: &mut Client) -> u64 {
     create_simple(client, TABLE);
     let recovery = json!({"PointInTimeRecoveryEnabled": true});
@@ -92,7 +155,9 @@ fn fill(client: &mut Client) -> u64 {
         item["balance"] = json!({"N": BALANCE.to_string()});
         client.expect("PutItem", &json!({"TableName": TABLE, "Item": item}));
     }
-    now_ms() / 1_000 + 1
+    let begin = now_ms() / 1_000 + 1;
+    wait_until(|| now_ms() / 1_000 > begin);
+    begin
 }
 
 fn account_key(account: usize) -> Value {
@@ -108,42 +173,180 @@ fn now_ms() -> u64 {
     now.as_millis() as u64
 }
 
+/// Checks that a server sees all balances and writes.
+fn check_present(client: &mut Client, round: u64) {
+    assert_eq!(sum(&by_key(scan(client, TABLE, None))), ACCOUNTS as i64 * BALANCE);
+    let item = json!({"pk": {"S": "probe"}, "round": {"N": round.to_string()}});
+    client.expect("PutItem", &json!({"TableName": TABLE, "Item": item}));
+}
+
 /// A write of one writer's item: its number is its place in the list.
 struct Note {
     sent_ms: u64,
     acknowledged_ms: Option<u64>,
 }
 
-/// Lets everybody write until enough writes are acknowledged and two seconds have ended, and then kills the server.
-fn live_and_die(
-    server: ServerProcess,
-    notes: &mut [Vec<Note>],
-    seed: Seed,
-    round: u64,
-    writes: usize,
-) {
-    let (done, counted) = mpsc::channel();
-    let until_second = now_ms() / 1_000 + 2;
-    thread::scope(|scope| {
-        for teller in 0..TELLERS {
-            let (client, done) = (server.client(), done.clone());
-            let random = seed.generator(round << 8 | teller);
-            scope.spawn(move || transfer(client, random, &done));
-        }
-        for (writer, notes) in notes.iter_mut().enumerate() {
-            let (client, done) = (server.client(), done.clone());
-            scope.spawn(move || take_notes(client, writer as u64, notes, &done));
-        }
-        drop(done);
-        counted.iter().take(writes).for_each(drop);
-        counted.iter().take_while(|()| now_ms() / 1_000 < until_second).for_each(drop);
-        server.kill();
-    });
+/// What was read of past seconds under load.
+struct Readings {
+    tables: Vec<(u64, Content)>,
+    notes: Vec<NoteReading>,
 }
 
-/// Moves money between random accounts until the server is gone.
-fn transfer(mut client: Client, mut random: StdRng, done: &Sender<()>) {
-    loop {
+/// The item of a writer as of a second.
+#[derive(PartialEq)]
+struct NoteReading {
+    second: u64,
+    writer: u64,
+    item: Option<Value>,
+}
+
+/// Everybody writes and reads until the victim crashes, and after the crash as well, if a server still runs.
+struct Round {
+    seed: Seed,
+    number: u64,
+    victim: Victim,
+    /// The first second that may be read.
+    begin: u64,
+}
+
+impl Round {
+    /// Removes the server that is killed, if one is.
+    fn run(
+        &self,
+        servers: &mut Vec<ServerProcess>,
+        store: &mut Store,
+        notes: &mut [Vec<Note>],
+    ) -> Readings {
+        let mut random = self.generator(0);
+        let killed = random.random_range(0..servers.len());
+        let killed = (self.victim == Victim::Server).then_some(killed);
+        let nodes: Vec<SocketAddr> = servers.iter().map(ServerProcess::address).collect();
+        let until_second = now_ms() / 1_000 + 2;
+        let (crash_begins, is_over) = (&AtomicBool::new(false), &AtomicBool::new(false));
+        let caller = |number: u64| Caller {
+            clients: nodes.iter().copied().map(Client::new).collect(),
+            node: number as usize % nodes.len(),
+            killed,
+            crash_begins,
+            is_over,
+        };
+        thread::scope(|scope| {
+            let end = SetOnDrop(is_over);
+            let [(moved, transfers), (noted, written), (scanned, scans), (got, gets)] =
+                [(); 4].map(|()| mpsc::channel());
+            for teller in 0..TELLERS {
+                let (caller, moved) = (caller(teller), moved.clone());
+                let random = self.generator(1 + teller);
+                scope.spawn(move || transfer(caller, random, &moved));
+            }
+            for (writer, notes) in (0..).zip(notes) {
+                let (caller, noted) = (caller(writer), noted.clone());
+                scope.spawn(move || take_notes(caller, writer, notes, &noted));
+            }
+            let random_of = |reader| self.generator(1 + TELLERS + reader);
+            let (reader, watcher) = (caller(0), caller(1));
+            let reader =
+                scope.spawn(move || read_tables(reader, random_of(0), self.begin, &scanned));
+            let watcher = scope.spawn(move || watch_notes(watcher, random_of(1), self.begin, &got));
+
+            let all = [&transfers, &written, &scans, &gets];
+            all.into_iter().for_each(|one| await_counted(one, 1));
+            await_counted(&written, random.random_range(WRITES_BEFORE_CRASH));
+            while now_ms() / 1_000 < until_second {
+                await_counted(&written, 1);
+            }
+            crash_begins.store(true, Ordering::Release);
+            match killed {
+                Some(node) => servers.remove(node).kill(),
+                None => store.crash(),
+            }
+            if !servers.is_empty() {
+                // Only what is acknowledged from now on counts.
+                all.into_iter().for_each(|one| one.try_iter().for_each(drop));
+                all.into_iter().for_each(|one| await_counted(one, 1));
+                await_counted(&written, WRITES_AFTER_CRASH);
+            }
+            drop(end);
+            Readings {
+                tables: reader.join().expect("the reader ends well"),
+                notes: watcher.join().expect("the watcher ends well"),
+            }
+        })
+    }
+
+    fn generator(&self, stream: u64) -> StdRng {
+        self.seed.generator(self.number << 8 | stream)
+    }
+}
+
+/// Waits until this many more requests have succeeded.
+fn await_counted(succeeded: &Receiver<()>, count: usize) {
+    for _ in 0..count {
+        succeeded.recv_timeout(PATIENCE).expect("requests succeed");
+    }
+}
+
+/// A client that goes on with the next server when one is gone.
+struct Caller<'a> {
+    /// One for each server.
+    clients: Vec<Client>,
+    /// The server that is asked next.
+    node: usize,
+    /// The server that is killed. If there is none, the store crashes.
+    killed: Option<usize>,
+    crash_begins: &'a AtomicBool,
+    is_over: &'a AtomicBool,
+}
+
+/// What became of a request.
+enum Answer {
+    Reply(Reply),
+    /// Nothing says whether it took effect.
+    Unknown,
+    /// It never reached a server.
+    NotSent,
+}
+
+impl Answer {
+    fn reply(self) -> Option<Reply> {
+        match self {
+            Answer::Reply(reply) => Some(reply),
+            Answer::Unknown | Answer::NotSent => None,
+        }
+    }
+}
+
+impl Caller<'_> {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// A server may fail a request only while its store is away, and may only be gone if it was killed.
+    fn ask(&mut self, ask: impl FnOnce(&mut Client) -> Result<Reply, ClientError>) -> Answer {
+        let asked = ask(&mut self.clients[self.node]);
+        let crash_begins = self.crash_begins.load(Ordering::Acquire);
+        match asked {
+            Ok(reply) if reply.status >= 500 => {
+                assert!(crash_begins && self.killed.is_none(), "unexpected: {}", reply.body);
+                Answer::Unknown
+            }
+            Ok(reply) => Answer::Reply(reply),
+            Err(error) => {
+                let is_expected = crash_begins && self.killed == Some(self.node);
+                assert!(is_expected, "server {} is gone: {error}", self.node);
+                self.node = (self.node + 1) % self.clients.len();
+                match error {
+                    ClientError::Connect(_) => Answer::NotSent,
+                    ClientError::Exchange(_) => Answer::Unknown,
+                }
+            }
+        }
+    }
+}
+
+/// Moves money between random accounts.
+fn transfer(mut caller: Caller<'_>, mut random: StdRng, succeeded: &Sender<()>) {
+    while !caller.is_over() {
         let from = random.random_range(0..ACCOUNTS);
         let to = (from + random.random_range(1..ACCOUNTS)) % ACCOUNTS;
         let amount = random.random_range(1..=20);
@@ -156,34 +359,91 @@ fn transfer(mut client: Client, mut random: StdRng, done: &Sender<()>) {
             }})
         };
         let request = json!({"TransactItems": [update(from, -amount), update(to, amount)]});
-        match client.call("TransactWriteItems", &request) {
+        let answer = caller.ask(|client| client.call("TransactWriteItems", &request));
+        let Some(reply) = answer.reply() else { continue };
+        if reply.error() == Some("TransactionCanceledException") {
             // Another transfer was faster.
-            Ok(reply) if reply.error() == Some("TransactionCanceledException") => {}
-            Ok(reply) => {
-                assert_eq!(reply.status, 200, "a transfer answers {}", reply.body);
-                // Nobody counts any more once enough is written.
-                let _ = done.send(());
+            let reasons = reply.body["CancellationReasons"].as_array().expect("it says why");
+            let is_conflict = |reason: &Value| {
+                ["None", "TransactionConflict"].iter().any(|code| reason["Code"] == *code)
+            };
+            assert!(reasons.iter().all(is_conflict), "a transfer answers {}", reply.body);
+            continue;
+        }
+        assert_eq!(reply.status, 200, "a transfer answers {}", reply.body);
+        // Nobody counts any more once the round is over.
+        let _ = succeeded.send(());
+    }
+}
+
+/// Counts up in an item.
+fn take_notes(mut caller: Caller<'_>, writer: u64, notes: &mut Vec<Note>, succeeded: &Sender<()>) {
+    while !caller.is_over() {
+        let number = notes.len();
+        let item = json!({"pk": {"S": note_key(writer)}, "number": {"N": number.to_string()}});
+        let request = json!({"TableName": TABLE, "Item": item});
+        notes.push(Note { sent_ms: now_ms(), acknowledged_ms: None });
+        match caller.ask(|client| client.call("PutItem", &request)) {
+            Answer::Reply(reply) => {
+                assert_eq!(reply.status, 200, "a note answers {}", reply.body);
+                notes[number].acknowledged_ms = Some(now_ms());
+                let _ = succeeded.send(());
             }
-            Err(ClientError::Connect(_) | ClientError::Exchange(_)) => return,
+            Answer::Unknown => {}
+            Answer::NotSent => _ = notes.pop(),
         }
     }
 }
 
-/// Counts up in an item until the server is gone.
-fn take_notes(mut client: Client, writer: u64, notes: &mut Vec<Note>, done: &Sender<()>) {
-    loop {
-        let number = notes.len();
-        let item = json!({"pk": {"S": note_key(writer)}, "number": {"N": number.to_string()}});
-        notes.push(Note { sent_ms: now_ms(), acknowledged_ms: None });
-        match client.call("PutItem", &json!({"TableName": TABLE, "Item": item})) {
-            Ok(reply) => {
-                assert_eq!(reply.status, 200, "a note answers {}", reply.body);
-                notes[number].acknowledged_ms = Some(now_ms());
-                let _ = done.send(());
-            }
-            Err(ClientError::Connect(_) | ClientError::Exchange(_)) => return,
+/// Reads all items as of past seconds, each page through one server or another.
+fn read_tables(
+    mut caller: Caller<'_>,
+    mut random: StdRng,
+    begin: u64,
+    succeeded: &Sender<()>,
+) -> Vec<(u64, Content)> {
+    let mut read = Vec::new();
+    while !caller.is_over() {
+        let second = now_ms() / 1_000 - random.random_range(READ_AGES_SECONDS);
+        let second = second.max(begin);
+        let found = by_pages(|request| {
+            caller.node = random.random_range(0..caller.clients.len());
+            caller.ask(|client| call_as_of(client, second, "Scan", request)).reply()
+        });
+        let Some(found) = found else { continue };
+        let _ = succeeded.send(());
+        let reading = (second, found);
+        if !read.contains(&reading) {
+            read.push(reading);
         }
     }
+    read
+}
+
+/// Reads single items as of the second that has just ended. Writes that began in it may still be on their way.
+fn watch_notes(
+    mut caller: Caller<'_>,
+    mut random: StdRng,
+    begin: u64,
+    succeeded: &Sender<()>,
+) -> Vec<NoteReading> {
+    let mut read = Vec::new();
+    while !caller.is_over() {
+        let second = (now_ms() / 1_000 - 1).max(begin);
+        let writer = random.random_range(0..NOTE_WRITERS);
+        caller.node = random.random_range(0..caller.clients.len());
+        let request = json!({"TableName": TABLE, "Key": {"pk": {"S": note_key(writer)}}});
+        let answer = caller.ask(|client| call_as_of(client, second, "GetItem", &request));
+        let Some(mut reply) = answer.reply() else { continue };
+        assert_eq!(reply.status, 200, "a past note answers {}", reply.body);
+        let _ = succeeded.send(());
+        let item = reply.body.get_mut("Item").map(Value::take);
+        let reading = NoteReading { second, writer, item };
+        if !read.contains(&reading) {
+            read.push(reading);
+        }
+    }
+    read
 }
 
 /// What a second must show: the whole sum, every note that was acknowledged by its end, and none that was sent later.
@@ -216,28 +476,35 @@ fn by_key(items: Vec<Value>) -> Content {
     items.into_iter().map(|item| (key(&item), item)).collect()
 }
 
-/// All items as of the end of a second, in pages.
+/// All items as of the end of a second.
 fn read_as_of(client: &mut Client, second: u64) -> Content {
+    let content = by_pages(|request| call_as_of(client, second, "Scan", request).ok());
+    content.expect("the server answers")
+}
+
+/// The items of all pages. `None` if a page is not answered.
+fn by_pages(mut ask: impl FnMut(&Value) -> Option<Reply>) -> Option<Content> {
     let mut content = Content::new();
     let mut request = json!({"TableName": TABLE, "Limit": 10});
     loop {
-        let second = second.to_string();
-        let headers = [
-            ("Content-Type", "application/x-amz-json-1.0"),
-            ("X-Amz-Date", "20260101T000000Z"),
-            ("Authorization", AUTHORIZATION),
-            ("X-Amz-Target", "DynamoDB_20120810.Scan"),
-            ("X-Zenobe-As-Of", second.as_str()),
-        ];
-        let reply = client.send("POST", "/", &headers, request.to_string().as_bytes());
-        let reply = reply.expect("the server answers");
-        assert_eq!(reply.status, 200, "a scan as of {second} answers {}", reply.body);
+        let reply = ask(&request)?;
+        assert_eq!(reply.status, 200, "a scan of the past answers {}", reply.body);
         content.extend(by_key(reply.body["Items"].as_array().expect("a page has items").clone()));
         match &reply.body["LastEvaluatedKey"] {
-            Value::Null => return content,
+            Value::Null => return Some(content),
             last => request["ExclusiveStartKey"] = last.clone(),
         }
     }
+}
+
+fn call_as_of(
+    client: &mut Client,
+    second: u64,
+    operation: &str,
+    request: &Value,
+) -> Result<Reply, ClientError> {
+    let target = format!("DynamoDB_20120810.{operation}");
+    client.call_with(&target, &format!("X-Zenobe-As-Of: {second}\r\n"), request)
 }
 
 /// The items of a table that is restored to a second, and deleted again.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use zenobe_testing::linearizability::{NEVER, Timed};
-use zenobe_testing::{Client, Seed, wait_for};
+use zenobe_testing::{Client, Seed, SetOnDrop, wait_for};
 
 use super::faults::Fault;
 use super::ledger::{Availability, Ledger, Writer};
@@ -49,15 +49,6 @@ struct Course {
     availability: Availability,
 }
 
-/// Ends the round, also if it panics: its threads would be waited for without end.
-struct EndOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Round<'_> {
     pub fn run(&self, nodes: &mut [Node], stores: &mut Stores, ledger: &mut Ledger) -> RoundReport {
         let addresses: Vec<SocketAddr> = nodes.iter().map(Node::address).collect();
@@ -70,7 +61,7 @@ impl Round<'_> {
         let mut random = self.random(0);
         let (histories, new) = thread::scope(|scope| {
             let (course, addresses) = (&course, &addresses[..]);
-            let _end = EndOnDrop(&course.is_over);
+            let _end = SetOnDrop(&course.is_over);
             let writers: Vec<_> = (0..WRITERS)
                 .map(|number| {
                     let random = self.random(1 + number as u64);
