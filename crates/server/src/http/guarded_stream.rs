@@ -165,7 +165,7 @@ mod tests {
         written
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn slow_readers_get_small_answers_and_not_large_ones() {
         write_to_slow_reader(5).await.unwrap();
         let error = write_to_slow_reader(1_000_000).await.unwrap_err();
