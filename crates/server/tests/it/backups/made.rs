@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use zenobe_testing::{Postgres, ServerProcess, TemporaryDirectory};
+use zenobe_testing::{Postgres, Process, ServerProcess, TemporaryDirectory, wait_until};
 
 use super::{restore, serve, serve_command};
 use crate::commands::zenobe;
@@ -77,6 +77,28 @@ fn a_running_server_is_backed_up_and_restored() {
         &mut restore(&backups, &directory.path().join("gone"), &["--backup", &first]),
         &["there is no backup", &first],
     );
+}
+
+/// The server makes the backup, whatever becomes of the command that asked for it.
+#[test]
+fn a_backup_outlives_the_command_that_asked_for_it() {
+    let directory = TemporaryDirectory::new("abandoned-backup");
+    let [data, backups, restored] =
+        ["data", "backups", "restored"].map(|name| directory.path().join(name));
+    let server = serve(&data, &[]);
+    content::fill(&mut server.client());
+    let seen = content::see(&mut server.client());
+    let mut command = zenobe(&["backup", "--endpoint", &server.endpoint(), "--to", text(&backups)]);
+    let mut asking = Process::start(&mut command).unwrap();
+    wait_until(|| backups.exists());
+    asking.kill();
+    let mut list = zenobe(&["backup", "list", "--from", text(&backups)]);
+    wait_until(|| String::from_utf8_lossy(&list.output().unwrap().stdout).contains(" files, "));
+    let said = succeed(&mut verify(&backups));
+    assert!(said.contains("ranges agree with those of the original"), "{said}");
+    server.kill();
+    succeed(&mut restore(&backups, &restored, &[]));
+    assert_eq!(content::see(&mut serve(&restored, &[]).client()), seen);
 }
 
 /// What is damaged is named, nothing half restored is served, and the same command finishes it.
