@@ -243,6 +243,8 @@ impl Round {
                 let (caller, noted) = (caller(writer), noted.clone());
                 scope.spawn(move || take_notes(caller, writer, notes, &noted));
             }
+            // Nothing is waited for once everybody who could send it has failed.
+            drop((moved, noted));
             let random_of = |reader| self.generator(1 + TELLERS + reader);
             let (reader, watcher) = (caller(0), caller(1));
             let reader =
